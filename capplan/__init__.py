@@ -1,0 +1,1 @@
+"""Capacity planner and roofline calculator for LLM serving."""

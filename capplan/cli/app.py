@@ -1,0 +1,149 @@
+"""The typer application: one function a command, imported only when it runs."""
+
+from __future__ import annotations
+
+import typer
+
+from capplan.cli import options as o
+from capplan.cli.output import output_format
+
+# Plain help: rich markup would cost more than the rest of `capplan --help` together.
+app = typer.Typer(
+    add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False,
+    help="Capacity planner and roofline calculator for LLM serving.",
+)  # fmt: skip
+hardware_app = typer.Typer(rich_markup_mode=None, help="Accelerators of the catalogue.")
+models_app = typer.Typer(rich_markup_mode=None, help="Models of the catalogue.")
+app.add_typer(hardware_app, name="hardware")
+app.add_typer(models_app, name="models")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"capplan {version('capplan')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_version, is_eager=True
+    ),
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def gpus(
+    qps: o.Qps = None,
+    slo_ttft: o.SloTtft = None,
+    slo_tpot: o.SloTpot = None,
+    prompt_tokens: o.PromptTokens = None,
+    output_tokens: o.OutputTokens = None,
+    peak_factor: o.PeakFactor = None,
+    model: o.Model = None,
+    hardware: o.HardwareList = None,
+    dtype: o.Dtype = None,
+    kv_dtype: o.KvDtype = None,
+    tp: o.Tp = None,
+    gpu_memory_utilization: o.GpuMemoryUtilization = None,
+    reserve: o.Reserve = None,
+    block_size: o.BlockSize = None,
+    max_num_batched_tokens: o.MaxNumBatchedTokens = None,
+    replica_tokens_per_s: o.ReplicaTokensPerS = None,
+    spares: o.Spares = None,
+    gpus_per_node: o.GpusPerNode = None,
+    price: o.Price = None,
+    as_json: o.Json = False,
+    form: o.Format = None,
+) -> int:
+    """How many GPUs a model, a traffic and its limits need, and why.
+
+    Bounds by memory, decode, prefill and all together; exit code 1 where no number is enough.
+    """
+    from capplan.cli.gpus import GpusOptions, answer
+
+    texts = {name: value for name, value in locals().items() if name in GpusOptions._fields}
+    return answer(GpusOptions(**texts), as_json, output_format(form))
+
+
+@app.command()
+def roofline(
+    model: o.Model = None,
+    hardware: o.Hardware = None,
+    dtype: o.Dtype = None,
+    kv_dtype: o.KvDtype = None,
+    tp: o.TpOne = None,
+    batch: o.Batches = None,
+    context: o.Contexts = None,
+    plot: o.Plot = None,
+    as_json: o.Json = False,
+    form: o.Format = None,
+) -> int:
+    """Where prefill and decode sit under the roof, over batch and context."""
+    from capplan.cli.roofline import RooflineOptions, answer
+
+    texts = {name: value for name, value in locals().items() if name in RooflineOptions._fields}
+    return answer(RooflineOptions(**texts), plot, as_json, output_format(form))
+
+
+@app.command()
+def kv(
+    model: o.Model = None,
+    hardware: o.Hardware = None,
+    dtype: o.Dtype = None,
+    kv_dtype: o.KvDtype = None,
+    tp: o.TpOne = None,
+    context: o.Context = None,
+    gpu_memory_utilization: o.GpuMemoryUtilization = None,
+    reserve: o.Reserve = None,
+    block_size: o.BlockSize = None,
+    lengths: o.Lengths = None,
+    static_length: o.StaticLength = None,
+    as_json: o.Json = False,
+    form: o.Format = None,
+) -> int:
+    """Parameters, weights, KV bytes, what fits; block sizes; static against paged.
+
+    Exit code 1 where one sequence of the context does not fit.
+    """
+    from capplan.cli.kv import KvOptions, answer
+
+    texts = {name: value for name, value in locals().items() if name in KvOptions._fields}
+    return answer(KvOptions(**texts), as_json, output_format(form))
+
+
+@hardware_app.command("list")
+def hardware_list(as_json: o.Json = False, form: o.Format = None) -> int:
+    """All accelerators."""
+    from capplan.cli.catalogue import list_hardware
+
+    return list_hardware(as_json, output_format(form))
+
+
+@hardware_app.command("show")
+def hardware_show(name: str, as_json: o.Json = False, form: o.Format = None) -> int:
+    """One accelerator, with the sources of its figures."""
+    from capplan.cli.catalogue import show_hardware
+
+    return show_hardware(name, as_json, output_format(form))
+
+
+@models_app.command("list")
+def models_list(as_json: o.Json = False, form: o.Format = None) -> int:
+    """All models."""
+    from capplan.cli.catalogue import list_models
+
+    return list_models(as_json, output_format(form))
+
+
+@models_app.command("show")
+def models_show(name: str, as_json: o.Json = False, form: o.Format = None) -> int:
+    """One model: its layers, and its parameters and bytes by tensor group."""
+    from capplan.cli.catalogue import show_model
+
+    return show_model(name, as_json, output_format(form))

@@ -1,0 +1,40 @@
+"""The outside world of one run: streams, width, and whether a person is looking."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TextIO
+
+DEFAULT_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """``is_terminal`` and ``colour`` speak of stdout."""
+
+    stdout: TextIO
+    stderr: TextIO
+    width: int
+    is_terminal: bool
+    colour: bool
+
+
+def from_process() -> Environment:
+    """The environment of this process; NO_COLOR and COLUMNS are respected."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a tick mark gets a question mark, not a traceback.
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+    terminal = sys.stdout.isatty()
+    dumb = os.environ.get("TERM") == "dumb"
+    return Environment(
+        stdout=sys.stdout,
+        stderr=sys.stderr,
+        width=shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns,
+        is_terminal=terminal,
+        colour=terminal and not dumb and not os.environ.get("NO_COLOR"),
+    )

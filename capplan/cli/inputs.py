@@ -1,0 +1,231 @@
+"""Option texts become numbers and specifications; what was not said becomes an assumption."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from capplan import units
+from capplan.errors import CapplanError, QuantityError, did_you_mean
+from capplan.formulas.number_formats import FORMATS
+from capplan.planner import question as defaults
+from capplan.planner.question import EngineSettings
+from capplan.results import Assumption
+from capplan.specs.catalogue import Found, load_hardware, load_model
+from capplan.specs.hardware import HardwareSpec
+from capplan.specs.model import ModelSpec
+
+T = TypeVar("T")
+
+MAX_TOKENS = 100_000_000
+MAX_COUNT = 100_000
+MAX_LIST = 64
+MAX_SECONDS = 7 * 86_400.0
+MAX_RATE_PER_S = 1e9
+MAX_BYTES = 10**15
+
+_ALIASES = {"fp4": "nvfp4", "bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
+
+
+class Inputs:
+    """Reads options one by one; ``assumptions`` lists those that were left out."""
+
+    def __init__(self) -> None:
+        self.assumptions: list[Assumption] = []
+
+    def assume(self, what: str, value: str, option: str) -> None:
+        self.assumptions.append(Assumption(what, value, option))
+
+    def _read(self, option: str, text: str, parse: Callable[[str], T]) -> T:
+        try:
+            return parse(text)
+        except QuantityError as error:
+            raise CapplanError(f"{option}: {error.message}", hint=error.hint) from None
+
+    def _bounded(self, option: str, text: str, value: T, most: T, shown: str) -> T:
+        if value > most:  # type: ignore[operator]
+            short = text if len(text) <= 40 else text[:40] + "..."
+            raise CapplanError(f"{option}: `{short}` is out of range", hint=f"at most {shown}")
+        return value
+
+    def duration(self, option: str, text: str | None, default_s: float, what: str) -> float:
+        """Seconds above zero, at most a week."""
+        if text is None:
+            self.assume(what, units.format_duration(default_s), option)
+            return default_s
+        value = self._read(option, text, lambda t: units.parse_duration(t, positive=True))
+        return self._bounded(option, text, value, MAX_SECONDS, "a week")
+
+    def rate(self, text: str | None, factor: str | None) -> float:
+        """Requests a second at the peak."""
+        if text is None:
+            rate = defaults.DEFAULT_ARRIVAL_RATE_PER_S
+            self.assume("traffic", units.format_rate(rate), "--qps")
+        else:
+            rate = self._read("--qps", text, lambda t: units.parse_rate(t, positive=True))
+        if factor is None:
+            self.assume("peak over mean traffic", "1", "--peak-factor")
+            peak = rate
+        else:
+            peak = rate * self.number("--peak-factor", factor, least=1.0, most=1000.0)
+        return self._bounded("--qps", text or "", peak, MAX_RATE_PER_S, "1e9 requests/s")
+
+    def number(self, option: str, text: str, *, least: float, most: float) -> float:
+        """A plain number within bounds."""
+        try:
+            value = float(text) if re.fullmatch(r"[0-9.eE+]{1,20}", text, re.ASCII) else None
+        except ValueError:
+            value = None
+        if value is None or not least <= value <= most:
+            raise CapplanError(
+                f"{option}: `{text[:40]}` is not a number from {least:g} to {most:g}"
+            )
+        return value
+
+    def tokens(self, option: str, text: str | None, default: int, what: str) -> int:
+        if text is None:
+            self.assume(what, f"{units.format_tokens(default)} tokens", option)
+            return default
+        value = self._read(option, text, lambda t: units.parse_tokens(t, positive=True))
+        return self._bounded(option, text, value, MAX_TOKENS, f"{MAX_TOKENS:,} tokens")
+
+    def token_list(self, option: str, text: str | None, default: str, what: str) -> tuple[int, ...]:
+        """Several token counts, ascending and without repeats."""
+        if text is None:
+            self.assume(what, default.replace(",", ", "), option)
+        parts = (text or default).split(",")
+        if len(parts) > MAX_LIST:
+            raise CapplanError(f"{option}: {len(parts):,} values are more than {MAX_LIST}")
+        values = {self.tokens(option, part, 0, what) for part in parts}
+        return tuple(sorted(values))
+
+    def count(
+        self, option: str, text: str | None, default: int, what: str | None, *, least: int = 1
+    ) -> int:
+        """A whole number; no assumption is noted where ``what`` is None."""
+        if text is None:
+            if what is not None:
+                self.assume(what, str(default), option)
+            return default
+        if not re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) or not least <= int(text) <= MAX_COUNT:
+            raise CapplanError(
+                f"{option}: `{text[:40]}` is not a whole number from {least} to {MAX_COUNT:,}"
+            )
+        return int(text)
+
+    def share(self, option: str, text: str | None, default: float, what: str) -> float:
+        if text is None:
+            self.assume(what, units.format_fraction(default), option)
+            return default
+        return self._read(option, text, lambda t: units.parse_fraction(t, positive=True))
+
+    def size(self, option: str, text: str | None, default: int, what: str) -> int:
+        if text is None:
+            self.assume(what, units.format_bytes(default, binary=False), option)
+            return default
+        value = self._read(option, text, units.parse_bytes)
+        return self._bounded(option, text, value, MAX_BYTES, "1 PB")
+
+    def price(self, text: str | None) -> float | None:
+        if text is None:
+            return None
+        value = self._read("--price", text, lambda t: units.parse_money(t, positive=True))
+        return self._bounded("--price", text, value, 1e6, "$1,000,000")
+
+    def tp(self, text: str | None) -> int | None:
+        """None for `auto`."""
+        if text is None:
+            self.assume("tensor parallelism", "auto: fewest GPUs", "--tp")
+        if text is None or text == "auto":
+            return None
+        return self.count("--tp", text, 1, None)
+
+    def model(self, name: str | None) -> Found[ModelSpec]:
+        if name is None:
+            name = defaults.DEFAULT_MODEL
+            self.assume("model", name, "--model")
+        return load_model(_name("--model", name))
+
+    def hardware(self, name: str | None) -> Found[HardwareSpec]:
+        if name is None:
+            name = defaults.DEFAULT_HARDWARE
+            self.assume("accelerator", name, "--hardware")
+        return load_hardware(_name("--hardware", name))
+
+    def hardware_list(self, names: str | None) -> list[Found[HardwareSpec]]:
+        parts = [None] if names is None else [part.strip() for part in names.split(",")]
+        if len(parts) > MAX_LIST:
+            raise CapplanError(f"--hardware: {len(parts):,} names are more than {MAX_LIST}")
+        found = {entry.id: entry for entry in map(self.hardware, parts)}
+        return list(found.values())
+
+    def dtype(self, text: str | None, model: ModelSpec) -> str | None:
+        """A weight format; None keeps the stored one."""
+        if text is None:
+            self.assume("weights", f"as stored: {model.stored_format}", "--dtype")
+        if text is None or text == "auto":
+            return None
+        return _format("--dtype", text)
+
+    def kv_dtype(self, text: str | None, model: ModelSpec, dtype: str | None) -> str:
+        """A KV format; by default that of the activations."""
+        wide = dtype is not None and FORMATS[dtype].bits >= 16
+        default = dtype if wide and dtype is not None else model.activation_dtype
+        if text is None:
+            self.assume("KV cache", default, "--kv-dtype")
+        if text is None or text == "auto":
+            return default
+        return _format("--kv-dtype", text)
+
+    def engine(
+        self,
+        model: ModelSpec,
+        *,
+        dtype: str | None,
+        kv_dtype: str | None,
+        tp: int | None,
+        utilization: str | None,
+        reserve: str | None,
+        block_size: str | None,
+        budget: int = defaults.DEFAULT_MAX_NUM_BATCHED_TOKENS,
+    ) -> EngineSettings:
+        weights = self.dtype(dtype, model)
+        return EngineSettings(
+            dtype=weights,
+            kv_dtype=self.kv_dtype(kv_dtype, model, weights),
+            tp=tp,
+            gpu_memory_utilization=self.share(
+                "--gpu-memory-utilization",
+                utilization,
+                defaults.DEFAULT_GPU_MEMORY_UTILIZATION,
+                "share of visible memory for the engine",
+            ),
+            reserve_bytes=self.size(
+                "--reserve",
+                reserve,
+                defaults.DEFAULT_RESERVE_BYTES,
+                "runtime and activations a GPU",
+            ),
+            block_size=self.tokens(
+                "--block-size", block_size, defaults.DEFAULT_BLOCK_SIZE, "KV block"
+            ),
+            max_num_batched_tokens=budget,
+        )
+
+
+def _name(option: str, name: str) -> str:
+    if not name.strip():
+        raise CapplanError(f"{option}: the name is empty")
+    if len(name) > 4096 or "\0" in name:
+        raise CapplanError(f"{option}: `{name[:40]!a}...` is not a name or a path")
+    return name
+
+
+def _format(option: str, text: str) -> str:
+    name = _ALIASES.get(text.lower(), text.lower())
+    if name not in FORMATS:
+        known = sorted(FORMATS)
+        hint = did_you_mean(name[:40], known) or f"one of: {', '.join(known)}"
+        raise CapplanError(f"{option}: `{text[:40]}` is not a number format", hint=hint)
+    return name

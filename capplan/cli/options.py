@@ -1,0 +1,134 @@
+"""Every option, declared once: the same name and meaning in every command."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+
+def _option(name: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=help_text, show_default=False)
+
+
+Text = str | None
+
+Qps = Annotated[
+    Text,
+    _option("--qps", "RATE", "Arrival rate: 100, 300/min or 5M/day [default: 100]."),
+]
+PeakFactor = Annotated[
+    Text, _option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")
+]
+PromptTokens = Annotated[
+    Text, _option("--prompt-tokens", "TOKENS", "Mean prompt: 1024, 8k or 8Ki [default: 1024].")
+]
+OutputTokens = Annotated[
+    Text, _option("--output-tokens", "TOKENS", "Mean output [default: 256].")
+]
+SloTtft = Annotated[
+    Text, _option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
+]
+SloTpot = Annotated[
+    Text, _option("--slo-tpot", "DURATION", "Limit on time per output token [default: 25ms].")
+]
+Model = Annotated[
+    Text,
+    _option(
+        "--model", "NAME|FILE",
+        "A catalogue name, a YAML file, or a Hugging Face config.json or its folder "
+        "[default: llama-3.1-8b].",
+    ),
+]  # fmt: skip
+Hardware = Annotated[
+    Text,
+    _option("--hardware", "NAME|FILE", "An accelerator [default: a100-sxm-80gb]."),
+]
+HardwareList = Annotated[
+    Text,
+    _option(
+        "--hardware", "NAME[,NAME...]",
+        "One accelerator, or several to compare [default: a100-sxm-80gb].",
+    ),
+]  # fmt: skip
+Dtype = Annotated[
+    Text,
+    _option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),
+]
+KvDtype = Annotated[
+    Text,
+    _option("--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations]."),
+]
+Tp = Annotated[Text, _option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
+TpOne = Annotated[Text, _option("--tp", "N", "Tensor-parallel degree [default: 1].")]
+GpuMemoryUtilization = Annotated[
+    Text,
+    _option(
+        "--gpu-memory-utilization", "SHARE",
+        "Share of the visible memory that the engine takes [default: 0.9].",
+    ),
+]  # fmt: skip
+Reserve = Annotated[
+    Text,
+    _option(
+        "--reserve", "SIZE",
+        "Runtime and activations a GPU, beside weights and KV [default: 3.5GB].",
+    ),
+]  # fmt: skip
+BlockSize = Annotated[
+    Text, _option("--block-size", "TOKENS", "Tokens in a KV block [default: 16].")
+]
+MaxNumBatchedTokens = Annotated[
+    Text,
+    _option("--max-num-batched-tokens", "TOKENS", "Token budget of a step [default: 8192]."),
+]
+ReplicaTokensPerS = Annotated[
+    Text,
+    _option(
+        "--replica-tokens-per-s", "NUMBER",
+        "Output tokens/s of one replica, where you measured it; replaces our decode bound.",
+    ),
+]  # fmt: skip
+Spares = Annotated[Text, _option("--spares", "N", "Spare replicas [default: 1].")]
+GpusPerNode = Annotated[
+    Text, _option("--gpus-per-node", "N", "Round up to whole nodes of N [default: the usual].")
+]
+Price = Annotated[
+    Text, _option("--price", "MONEY", "Dollars a GPU-hour [default: the list price on file].")
+]
+Batches = Annotated[
+    Text, _option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
+]
+Contexts = Annotated[
+    Text,
+    _option("--context", "TOKENS[,TOKENS...]", "Context lengths [default: 2048,8192]."),
+]
+Context = Annotated[
+    Text, _option("--context", "TOKENS", "Context of one sequence [default: 8192].")
+]
+Lengths = Annotated[
+    Text,
+    _option(
+        "--lengths", "LIST|DIST",
+        "Request lengths: 35,12,67 or lognormal:1280,0.8 or normal:1024,200 or uniform:64-2048 "
+        "[default: lognormal:1280,0.8].",
+    ),
+]  # fmt: skip
+StaticLength = Annotated[
+    Text,
+    _option(
+        "--static-length", "TOKENS",
+        "What static pre-allocation gives each request [default: the longest].",
+    ),
+]  # fmt: skip
+Plot = Annotated[
+    Text, _option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
+Format = Annotated[
+    Text,
+    _option(
+        "--format", "auto|table|tsv",
+        "Tables for people or tab-separated [default: auto, by where the output goes].",
+    ),
+]  # fmt: skip

@@ -1,0 +1,64 @@
+"""`capplan roofline`: from option texts to the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from capplan.cli.inputs import Inputs
+from capplan.cli.output import show
+from capplan.cli.run import EXIT_FINE, environment
+from capplan.planner.parallelism import check_tp
+from capplan.planner.roofline import roofline
+from capplan.render.screen import Screen
+from capplan.results import RooflineInputs
+
+SCHEMA = "capplan.roofline/1"
+DEFAULT_BATCHES = "1,8,32,128,256"
+DEFAULT_CONTEXTS = "2048,8192"
+
+
+class RooflineOptions(NamedTuple):
+    model: str | None
+    hardware: str | None
+    dtype: str | None
+    kv_dtype: str | None
+    tp: str | None
+    batch: str | None
+    context: str | None
+
+
+def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str) -> int:
+    """Answer, print, plot to a file where asked, and return the exit code."""
+    inputs = Inputs()
+    if plot is not None:
+        from capplan.render.roofline_file import check_file
+
+        check_file(plot)
+    model, hardware = inputs.model(options.model), inputs.hardware(options.hardware)
+    tp = inputs.count("--tp", options.tp, 1, "tensor parallelism")
+    check_tp(model.spec, hardware.spec, tp)
+    dtype = inputs.dtype(options.dtype, model.spec)
+    batches = inputs.token_list("--batch", options.batch, DEFAULT_BATCHES, "decode batches")
+    contexts = inputs.token_list("--context", options.context, DEFAULT_CONTEXTS, "contexts")
+    kv_dtype = inputs.kv_dtype(options.kv_dtype, model.spec, dtype)
+    result = roofline(
+        model.spec, hardware.id, hardware.spec,
+        tp=tp, dtype=dtype, kv_dtype=kv_dtype, batches=batches, contexts=contexts,
+    )  # fmt: skip
+    asked = RooflineInputs(
+        model.id, hardware.id, result.dtype, kv_dtype, tp, batches, contexts
+    )
+
+    def screen() -> Screen:
+        from capplan.render.roofline import screen as render
+
+        return render(result, inputs.assumptions, environment().width)
+
+    show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
+    if plot is not None:
+        from capplan.render.roofline_file import write
+
+        write(result, Path(plot))
+        environment().stderr.write(f"wrote {plot}\n")
+    return EXIT_FINE

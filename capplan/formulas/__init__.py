@@ -1,0 +1,1 @@
+"""Pure arithmetic: numbers in, number out, one equation a function, its source beside it."""

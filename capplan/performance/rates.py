@@ -1,0 +1,125 @@
+"""The rates that a step runs at: the data sheet's, or those derated by what was measured.
+
+Where an accelerator has no measurement of its own, a documented default is used and said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capplan.errors import CapplanError
+from capplan.formulas.number_formats import FORMATS
+from capplan.specs.hardware import AllReduceMeasurement, ComputeFormat, HardwareSpec
+
+# Medians over the accelerators that were measured (docs/model.md, "Achievable fractions"):
+# bandwidth 0.80 is also what NVIDIA's aiconfigurator assumes for every system.
+DEFAULT_GEMM_FRACTION = {16: 0.65, 8: 0.55, 4: 0.35}
+DEFAULT_BANDWIDTH_FRACTION = 0.80
+DEFAULT_LINK_FRACTION = 0.75  # ring all-reduce over a switched link
+DEFAULT_LINK_LATENCY_S = 5e-6
+# Without a fast link: L40S and RTX PRO 6000 over PCIe reach 0.6 of the link as a pair and
+# 0.4 as four, at 8 and 13 us.
+DEFAULT_PCIE_FRACTION = {2: 0.6}
+DEFAULT_PCIE_FRACTION_MANY = 0.4
+DEFAULT_PCIE_LATENCY_S = 13e-6
+
+
+@dataclass(frozen=True, slots=True)
+class AllReduceRate:
+    latency_s: float
+    bus_bandwidth_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What one accelerator delivers; ``notes`` say what was assumed rather than measured."""
+
+    flops_per_s: dict[str, float]  # by compute format
+    bandwidth_bytes_per_s: float
+    all_reduce: AllReduceRate | None  # None for one GPU, and for ideal rates
+    gemm_fraction: dict[str, float]
+    bandwidth_fraction: float
+    notes: tuple[str, ...]
+
+
+def ideal_rates(hardware: HardwareSpec) -> Rates:
+    """The data sheet's dense peaks and bandwidth; collectives take no time."""
+    peaks: dict[str, float] = {str(name): peak for name, peak in hardware.compute.peak.items()}
+    ones = dict.fromkeys(peaks, 1.0)
+    return Rates(peaks, hardware.memory.bandwidth, None, ones, 1.0, ())
+
+
+def derated_rates(hardware: HardwareSpec, tp: int, used_format: str | None = None) -> Rates:
+    """Peaks, bandwidth and all-reduce as measured on this accelerator, or the default.
+
+    Notes speak of ``used_format`` only.
+    """
+    notes: list[str] = []
+    fractions = {str(name): _gemm_fraction(hardware, name) for name in hardware.compute.peak}
+    measured = hardware.measured.memory_bandwidth
+    bandwidth_fraction = measured.fraction if measured else DEFAULT_BANDWIDTH_FRACTION
+    if used_format is not None and used_format not in hardware.measured.gemm:
+        notes.append(f"{used_format} matrix products: default share of peak")
+    if measured is None:
+        notes.append("memory bandwidth: default share")
+    all_reduce, note = _all_reduce(hardware, tp)
+    if note:
+        notes.append(note)
+    return Rates(
+        {str(name): peak * fractions[name] for name, peak in hardware.compute.peak.items()},
+        hardware.memory.bandwidth * bandwidth_fraction,
+        all_reduce,
+        fractions,
+        bandwidth_fraction,
+        tuple(notes),
+    )
+
+
+def compute_format(hardware: HardwareSpec, number_format: str, activation_dtype: str) -> str:
+    """The peak that products with weights of ``number_format`` run at.
+
+    Raises CapplanError when the accelerator has no such tensor cores.
+    """
+    wanted = FORMATS[number_format].compute or activation_dtype
+    peaks = hardware.compute.peak
+    if wanted in peaks:
+        return wanted
+    has = [name for name in FORMATS if (FORMATS[name].compute or activation_dtype) in peaks]
+    raise CapplanError(
+        f"{hardware.name} has no {wanted} tensor cores, which {number_format} weights need",
+        hint=f"weights it computes: {', '.join(has)} (--dtype)" if has else None,
+    )
+
+
+def _gemm_fraction(hardware: HardwareSpec, name: ComputeFormat) -> float:
+    measured = hardware.measured.gemm.get(name)
+    if measured is not None:
+        return measured.fraction
+    bits = {"fp8": 8, "int8": 8, "fp4": 4, "int4": 4}.get(name, 16)
+    return DEFAULT_GEMM_FRACTION[bits]
+
+
+def _all_reduce(hardware: HardwareSpec, tp: int) -> tuple[AllReduceRate | None, str | None]:
+    if tp == 1:
+        return None, None
+    rows = hardware.measured.all_reduce
+    if rows:
+        row = min(rows, key=lambda r: (abs(r.gpus - tp), r.gpus))
+        note = None if row.gpus == tp else f"all-reduce over {tp} GPUs: taken from {row.gpus}"
+        return _rate_of(row), note
+    note = f"all-reduce over {tp} GPUs: default share of the link"
+    if hardware.scale_up is not None:
+        pair = tp == 2 and hardware.scale_up.peer_bandwidth
+        link = pair or hardware.scale_up.bandwidth
+        return AllReduceRate(DEFAULT_LINK_LATENCY_S, DEFAULT_LINK_FRACTION * link), note
+    if hardware.pcie is not None:
+        share = DEFAULT_PCIE_FRACTION.get(tp, DEFAULT_PCIE_FRACTION_MANY)
+        return AllReduceRate(DEFAULT_PCIE_LATENCY_S, share * hardware.pcie.bandwidth), note
+    raise CapplanError(
+        f"{hardware.name} names no link between accelerators, so TP {tp} cannot be planned",
+        hint="use --tp 1, or add `scale_up` or `pcie` to its file",
+    )
+
+
+def _rate_of(row: AllReduceMeasurement) -> AllReduceRate:
+    return AllReduceRate(row.latency, row.bus_bandwidth)

@@ -1,0 +1,324 @@
+"""How many GPUs: the bounds, the binding one, and the fleet that covers them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from capplan.errors import CapplanError
+from capplan.formulas import capacity
+from capplan.formulas.queueing import concurrency, e2e_s
+from capplan.planner.parallelism import allowed_tps, check_tp
+from capplan.planner.question import Question
+from capplan.planner.replica import MeanStep, Replica
+from capplan.planner.suggestions import suggest
+from capplan.results import (
+    Bounds,
+    GpusPlan,
+    GpusResult,
+    ReplicaFacts,
+    ServiceLevel,
+    TpOption,
+)
+from capplan.specs.kv_cache import kv_bytes_per_token
+
+
+def plan_fleet(questions: Sequence[Question]) -> GpusResult:
+    """Answer the same question for each accelerator; the cheapest feasible one is the plan."""
+    plans = sorted((plan(question) for question in questions), key=_preference)
+    return GpusResult(plans[0], tuple(plans))
+
+
+def plan(question: Question) -> GpusPlan:
+    """The fleet for one accelerator.
+
+    Raises CapplanError where the question itself is wrong: a context beyond the model's, a TP
+    that does not divide, a format that the accelerator does not compute.
+    """
+    _check(question)
+    tps = [question.engine.tp] if question.engine.tp else _allowed(question)
+    sizings = [_size(Replica(question, tp)) for tp in tps]
+    feasible = [sizing for sizing in sizings if sizing.bounds is not None]
+    options = tuple(_option(sizing) for sizing in sizings)
+    if not feasible:
+        return _infeasible(question, sizings, options)
+    # Fewest GPUs, then fewest after node rounding, then the smallest TP: the plain minimum over
+    # degrees that are each monotone, so that a tighter limit never needs fewer GPUs.
+    best = min(feasible, key=lambda s: (_num_gpus(s), _fleet(question, s).num_gpus, s.tp))
+    return _feasible(question, best, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizing:
+    """One TP degree: its bounds, or the limit that no number of GPUs would meet."""
+
+    replica: Replica
+    bounds: Bounds | None
+    best_step: MeanStep | None
+    fault: str | None
+
+    @property
+    def tp(self) -> int:
+        return self.replica.tp
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleet:
+    num_nodes: int
+    gpus_per_node: int
+    num_gpus: int
+
+
+def _check(question: Question) -> None:
+    workload, model = question.workload, question.model
+    if workload.context_tokens > model.max_context_tokens:
+        raise CapplanError(
+            f"{workload.prompt_tokens:,} prompt and {workload.output_tokens:,} output tokens "
+            f"exceed the {model.max_context_tokens:,} tokens of context of {model.name}",
+            hint="shorten --prompt-tokens or --output-tokens",
+        )
+    if question.engine.tp:
+        check_tp(model, question.hardware, question.engine.tp)
+
+
+def _allowed(question: Question) -> list[int]:
+    tps = allowed_tps(question.model, question.hardware)
+    if not tps:
+        raise CapplanError(f"no TP degree splits {question.model.name}")
+    return tps
+
+
+def _size(replica: Replica) -> _Sizing:
+    fault = _fault(replica)
+    best = replica.best_mean_step() if fault is None else None
+    if best is None:
+        return _Sizing(replica, None, None, fault or "kv_memory")
+    return _Sizing(replica, _bounds(replica, best), best, None)
+
+
+def _fault(replica: Replica) -> str | None:
+    if replica.pool_bytes_per_gpu <= 0:
+        return "weights"
+    if replica.max_sequences < 1:
+        return "kv_memory"
+    return replica.mean_step_fault(0.0)
+
+
+def _bounds(replica: Replica, best: MeanStep) -> Bounds:
+    question, tp = replica.question, replica.tp
+    rate = question.workload.arrival_rate_per_s
+    demand = _concurrency(question) * replica.sequence_bytes_per_gpu
+    memory = capacity.units_needed(demand, replica.pool_bytes_per_gpu)
+    prefill = capacity.units_needed(rate, replica.prefill_requests_per_s())
+    decode = _decode_replicas(replica)
+    combined = max(memory, decode, prefill)
+    if question.fleet.replica_output_tokens_per_s is None:
+        combined = max(combined, capacity.units_needed(rate, best.requests_per_s))
+    return Bounds(memory * tp, decode * tp, prefill * tp, combined * tp)
+
+
+def _decode_replicas(replica: Replica) -> int:
+    question = replica.question
+    workload = question.workload
+    measured = question.fleet.replica_output_tokens_per_s
+    if measured is not None:
+        demand = workload.arrival_rate_per_s * workload.output_tokens
+        return capacity.units_needed(demand, measured)
+    # The first token comes out of the prefill.
+    demand = workload.arrival_rate_per_s * (workload.output_tokens - 1)
+    return capacity.units_needed(demand, _decode_tokens_per_s(replica)) if demand else 1
+
+
+def _decode_tokens_per_s(replica: Replica) -> float:
+    # At least 1: `_fault` has made sure that one decode meets the limit.
+    batch = max(1, replica.max_decode_batch())
+    return batch / replica.decode_step_s(batch)
+
+
+def _concurrency(question: Question) -> float:
+    limits = question.limits
+    sojourn = e2e_s(limits.slo_ttft_s, limits.slo_tpot_s, question.workload.output_tokens)
+    return concurrency(question.workload.arrival_rate_per_s, sojourn)
+
+
+def _num_gpus(sizing: _Sizing) -> int:
+    assert sizing.bounds is not None
+    return sizing.bounds.num_gpus_combined
+
+
+def _fleet(question: Question, sizing: _Sizing) -> _Fleet:
+    """Whole nodes for the replicas and spares; a replica never straddles a node it fits in."""
+    node = question.fleet.gpus_per_node or question.hardware.node.gpus
+    replicas = _num_gpus(sizing) // sizing.tp + question.fleet.num_spares
+    if sizing.tp <= node:
+        nodes = capacity.round_up(replicas, node // sizing.tp) // (node // sizing.tp)
+    else:
+        nodes = replicas * (capacity.round_up(sizing.tp, node) // node)
+    return _Fleet(nodes, node, nodes * node)
+
+
+def _feasible(question: Question, sizing: _Sizing, options: tuple[TpOption, ...]) -> GpusPlan:
+    assert sizing.bounds is not None
+    assert sizing.best_step is not None
+    replica, bounds = sizing.replica, sizing.bounds
+    fleet = _fleet(question, sizing)
+    num_replicas = bounds.num_gpus_combined // sizing.tp
+    per_replica = question.workload.arrival_rate_per_s / num_replicas
+    operating = replica.mean_step_at_rate(per_replica) or sizing.best_step
+    most = _most_requests_per_s(question, sizing.best_step)
+    binding, limit = _binding(replica, bounds, sizing.best_step)
+    base = _base(question)
+    return replace(
+        base,
+        feasible=True,
+        binding=binding,
+        binding_limit=limit,
+        tp=sizing.tp,
+        num_replicas=num_replicas,
+        num_gpus=bounds.num_gpus_combined,
+        num_nodes=fleet.num_nodes,
+        num_gpus_rounded=fleet.num_gpus,
+        bounds=bounds,
+        replica=_replica_facts(replica, sizing.best_step),
+        service_levels=_service_levels(question, operating),
+        busy_fraction=per_replica / most,
+        busy_fraction_with_spares=per_replica
+        / most
+        * num_replicas
+        / (num_replicas + question.fleet.num_spares),
+        **_money(question, fleet.num_gpus),
+        tp_options=options,
+    )
+
+
+def _most_requests_per_s(question: Question, best: MeanStep) -> float:
+    measured = question.fleet.replica_output_tokens_per_s
+    if measured is None:
+        return best.requests_per_s
+    return measured / question.workload.output_tokens
+
+
+def _binding(replica: Replica, bounds: Bounds, best: MeanStep) -> tuple[str, str]:
+    """The single bound that asks for the most GPUs, or the combination that asks for more."""
+    singles = {
+        "memory": bounds.num_gpus_memory,
+        "decode": bounds.num_gpus_decode,
+        "prefill": bounds.num_gpus_prefill,
+    }
+    most = max(singles, key=lambda name: singles[name])
+    if bounds.num_gpus_combined == singles[most]:
+        limit = {"memory": "kv_memory", "decode": "tpot", "prefill": "compute"}[most]
+        if most == "decode" and replica.question.fleet.replica_output_tokens_per_s:
+            limit = "given_throughput"
+        elif most == "decode" and replica.max_decode_batch() == replica.max_sequences:
+            limit = "kv_memory"
+        return most, limit
+    # The steady state stops at the first limit that a slightly larger batch breaks.
+    beyond = best.decode_batch * (1 + 1e-6) + 1e-6
+    return "combined", replica.mean_step_fault(beyond) or "kv_memory"
+
+
+def _replica_facts(replica: Replica, best: MeanStep) -> ReplicaFacts:
+    workload = replica.question.workload
+    return ReplicaFacts(
+        weight_bytes_per_gpu=replica.weight_bytes_per_gpu,
+        kv_pool_bytes_per_gpu=replica.pool_bytes_per_gpu,
+        kv_bytes_per_sequence_per_gpu=replica.sequence_bytes_per_gpu,
+        max_sequences=replica.max_sequences,
+        decode_batch=best.decode_batch,
+        step_time_s=best.step_time_s,
+        max_decode_batch=replica.max_decode_batch(),
+        output_tokens_per_s=_decode_tokens_per_s(replica),
+        prefill_tokens_per_s=replica.prefill_requests_per_s() * workload.prompt_tokens,
+        requests_per_s=best.requests_per_s,
+    )
+
+
+def _service_levels(question: Question, step: MeanStep) -> tuple[ServiceLevel, ...]:
+    levels = [ServiceLevel("TTFT", question.limits.slo_ttft_s, step.ttft_s)]
+    if question.workload.output_tokens > 1:
+        levels.append(ServiceLevel("TPOT", question.limits.slo_tpot_s, step.step_time_s))
+    return tuple(levels)
+
+
+def _money(question: Question, num_gpus: int) -> dict[str, float | str | None]:
+    price = question.fleet.usd_per_gpu_hour
+    source: str | None = "--price"
+    if price is None:
+        listed = question.hardware.list_price
+        if listed is None:
+            return {}
+        price = listed.usd_per_gpu_hour
+        where = " ".join(part for part in (listed.provider, listed.instance) if part)
+        source = f"{where}, {listed.tier}, {listed.as_of.isoformat()}"
+    per_hour = price * num_gpus
+    workload = question.workload
+    tokens_per_s = workload.arrival_rate_per_s * workload.output_tokens
+    return {
+        "usd_per_gpu_hour": price,
+        "usd_per_hour": per_hour,
+        "usd_per_million_output_tokens": capacity.usd_per_million_tokens(per_hour, tokens_per_s),
+        "price_source": source,
+    }
+
+
+def _option(sizing: _Sizing) -> TpOption:
+    if sizing.bounds is not None:
+        return TpOption(sizing.tp, sizing.bounds.num_gpus_combined, "feasible")
+    return TpOption(sizing.tp, None, sizing.fault or "infeasible")
+
+
+def _infeasible(
+    question: Question, sizings: Sequence[_Sizing], options: tuple[TpOption, ...]
+) -> GpusPlan:
+    # The degree that came furthest names the limit: weights, then KV, then latency.
+    order = ["weights", "kv_memory", "ttft", "tpot", "token_budget"]
+    last = max(sizings, key=lambda s: (order.index(s.fault or "weights"), s.tp))
+    return replace(
+        _base(question),
+        binding="memory" if last.fault in ("weights", "kv_memory") else str(last.fault),
+        binding_limit=str(last.fault),
+        tp_options=options,
+        suggestions=suggest(question, [sizing.replica for sizing in sizings], str(last.fault)),
+    )
+
+
+def _base(question: Question) -> GpusPlan:
+    """What is known whether or not the question is feasible."""
+    workload, engine = question.workload, question.engine
+    in_flight = _concurrency(question)
+    # Whole-model bytes: one rank of TP 1 holds everything once.
+    sequence = Replica(question, 1).sequence_bytes_per_gpu
+    return GpusPlan(
+        hardware=question.hardware_id,
+        feasible=False,
+        binding="",
+        binding_limit="",
+        tp=None,
+        num_replicas=None,
+        num_gpus=None,
+        num_spare_replicas=question.fleet.num_spares,
+        num_nodes=None,
+        gpus_per_node=question.fleet.gpus_per_node or question.hardware.node.gpus,
+        num_gpus_rounded=None,
+        bounds=None,
+        concurrency=in_flight,
+        kv_bytes_per_token=kv_bytes_per_token(question.model, engine.kv_dtype),
+        kv_demand_bytes=in_flight * sequence,
+        output_tokens_per_s=workload.arrival_rate_per_s * workload.output_tokens,
+        replica=None,
+        service_levels=(),
+        busy_fraction=None,
+        busy_fraction_with_spares=None,
+        usd_per_gpu_hour=None,
+        usd_per_hour=None,
+        usd_per_million_output_tokens=None,
+        price_source=None,
+        tp_options=(),
+        suggestions=(),
+    )
+
+
+def _preference(plan: GpusPlan) -> tuple[bool, float, float, str]:
+    cost = plan.usd_per_hour if plan.usd_per_hour is not None else float("inf")
+    return (not plan.feasible, cost, plan.num_gpus or 0, plan.hardware)

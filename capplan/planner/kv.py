@@ -1,0 +1,200 @@
+"""What a model takes and what fits: weights, KV, blocks, static against paged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from capplan.errors import CapplanError
+from capplan.formulas import paging
+from capplan.performance.rates import compute_format
+from capplan.planner.parallelism import allowed_tps, check_tp
+from capplan.planner.question import EngineSettings
+from capplan.results import BlockSizeRow, KvFit, KvLayerKind, KvResult
+from capplan.specs.hardware import HardwareSpec
+from capplan.specs.kv_cache import (
+    kv_bytes_per_sequence,
+    kv_bytes_per_token,
+    kv_layers,
+    tokens_that_fit,
+)
+from capplan.specs.model import ModelSpec
+from capplan.specs.tensors import (
+    num_params_active,
+    num_params_total,
+    tensors_of,
+    weight_bytes,
+    weight_bytes_per_gpu,
+)
+
+BLOCK_SIZES = (16, 32, 64, 128)
+BLOCK_TABLE_ENTRY_BYTES = 4  # int32 block numbers
+_MOST_TPS = 8
+_UNBOUNDED_SEQUENCES = 10**6
+
+
+@dataclass(frozen=True)
+class KvQuestion:
+    model: ModelSpec
+    hardware_id: str
+    hardware: HardwareSpec
+    engine: EngineSettings
+    context_tokens: int
+    lengths: tuple[int, ...]
+    static_length: int | None
+
+
+def kv_answer(question: KvQuestion) -> KvResult:
+    """Everything that `capplan kv` shows.
+
+    Raises CapplanError for a context beyond the model's, a TP that does not divide, a format
+    that the accelerator lacks, or a static length below the longest request.
+    """
+    _check(question)
+    model, engine = question.model, question.engine
+    tp = engine.tp or 1
+    here = _fit(question, engine.dtype, engine.kv_dtype, tp)
+    total = sum(question.lengths)
+    static_length = question.static_length or max(question.lengths)
+    static = paging.static_slots(question.lengths, static_length)
+    embedding = sum(t.num_params for t in tensors_of(model) if t.group == "embedding")
+    return KvResult(
+        model=model.name,
+        hardware=question.hardware_id,
+        dtype=here.dtype,
+        kv_dtype=engine.kv_dtype,
+        tp=tp,
+        num_params_total=num_params_total(model),
+        num_params_active=num_params_active(model),
+        num_params_embedding=embedding,
+        weight_bytes=weight_bytes(model, engine.dtype),
+        weight_bytes_per_gpu=here.weight_bytes_per_gpu,
+        kv_bytes_per_token=kv_bytes_per_token(model, engine.kv_dtype),
+        kv_bytes_per_token_per_gpu=kv_bytes_per_token(model, engine.kv_dtype, tp),
+        context_tokens=question.context_tokens,
+        kv_bytes_per_sequence=_sequence_bytes(question, engine.kv_dtype, 1),
+        kv_bytes_per_sequence_per_gpu=_sequence_bytes(question, engine.kv_dtype, tp),
+        visible_memory_bytes=question.hardware.visible_memory_bytes,
+        budget_bytes_per_gpu=_budget(question),
+        reserve_bytes_per_gpu=engine.reserve_bytes,
+        kv_pool_bytes_per_gpu=here.kv_pool_bytes_per_gpu,
+        num_sequences=here.num_sequences,
+        pool_tokens=here.pool_tokens,
+        block_size=engine.block_size,
+        layers=tuple(_layer_kinds(question, tp)),
+        fits=tuple(_fits(question)),
+        num_lengths=len(question.lengths),
+        lengths_total_tokens=total,
+        static_length=static_length,
+        static_slots=static,
+        static_utilisation=paging.utilisation(total, static),
+        blocks=tuple(_block_row(question, size, tp) for size in _block_sizes(engine)),
+    )
+
+
+def _check(question: KvQuestion) -> None:
+    model = question.model
+    if question.context_tokens > model.max_context_tokens:
+        raise CapplanError(
+            f"--context {question.context_tokens:,} exceeds the {model.max_context_tokens:,} "
+            f"tokens of context of {model.name}",
+            hint=f"use --context {model.max_context_tokens} or less",
+        )
+    if question.engine.tp:
+        check_tp(model, question.hardware, question.engine.tp)
+    weight_format = question.engine.dtype or model.stored_format
+    compute_format(question.hardware, weight_format, model.activation_dtype)
+    longest = max(question.lengths)
+    if question.static_length is not None and question.static_length < longest:
+        raise CapplanError(
+            f"--static-length {question.static_length:,} is below the longest request, "
+            f"{longest:,} tokens",
+            hint=f"static pre-allocation needs at least {longest}",
+        )
+
+
+def _budget(question: KvQuestion) -> float:
+    return question.hardware.visible_memory_bytes * question.engine.gpu_memory_utilization
+
+
+def _sequence_bytes(question: KvQuestion, kv_dtype: str, tp: int) -> float:
+    engine = question.engine
+    return kv_bytes_per_sequence(
+        question.model, question.context_tokens, kv_dtype, tp, engine.block_size
+    )
+
+
+def _fit(question: KvQuestion, dtype: str | None, kv_dtype: str, tp: int) -> KvFit:
+    model, engine = question.model, question.engine
+    weights = weight_bytes_per_gpu(model, tp, dtype)
+    pool = _budget(question) - weights - engine.reserve_bytes
+    sequence = _sequence_bytes(question, kv_dtype, tp)
+    longest = tokens_that_fit(model, pool, kv_dtype, tp, engine.block_size) if pool > 0 else 0
+    held = int(pool // sequence) if sequence else _UNBOUNDED_SEQUENCES
+    num = max(0, held) if longest else 0
+    return KvFit(
+        dtype=dtype or model.stored_format,
+        kv_dtype=kv_dtype,
+        tp=tp,
+        weight_bytes_per_gpu=weights,
+        kv_pool_bytes_per_gpu=pool,
+        fits=longest > 0,
+        longest_context_tokens=min(longest, model.max_context_tokens),
+        pool_tokens=num * question.context_tokens,
+        num_sequences=num,
+    )
+
+
+def _fits(question: KvQuestion) -> Iterator[KvFit]:
+    """The formats that the accelerator computes, by TP degree."""
+    model, engine = question.model, question.engine
+    stored = engine.dtype or model.stored_format
+    dtypes: list[str | None] = [engine.dtype]
+    kv_dtypes = list(dict.fromkeys((engine.kv_dtype, "fp8")))
+    for smaller in ("fp8", "int4"):
+        peaks = question.hardware.compute.peak
+        native = smaller == "int4" or smaller in peaks
+        if native and stored in ("bf16", "fp16", "fp32"):
+            dtypes.append(smaller)
+    tps = [engine.tp] if engine.tp else allowed_tps(model, question.hardware)
+    for dtype in dtypes:
+        for kv_dtype in kv_dtypes:
+            for tp in tps:
+                if tp <= _MOST_TPS or engine.tp:
+                    yield _fit(question, dtype, kv_dtype, tp)
+
+
+def _layer_kinds(question: KvQuestion, tp: int) -> Iterator[KvLayerKind]:
+    model = question.model
+    for layer in kv_layers(model, question.engine.kv_dtype, tp):
+        yield KvLayerKind(
+            name=layer.name,
+            kind=model.mixers[layer.name].kind,
+            num_layers=layer.count,
+            bytes_per_token=layer.count * layer.bytes_per_token,
+            window=layer.window,
+            state_bytes_per_sequence=layer.count * layer.state_bytes,
+        )
+
+
+def _block_sizes(engine: EngineSettings) -> Sequence[int]:
+    return sorted({*BLOCK_SIZES, engine.block_size})
+
+
+def _block_row(question: KvQuestion, block_size: int, tp: int) -> BlockSizeRow:
+    lengths, total = question.lengths, sum(question.lengths)
+    slots = paging.paged_slots(lengths, block_size)
+    blocks = paging.blocks_needed(question.context_tokens, block_size)
+    layers = kv_layers(question.model, question.engine.kv_dtype, tp)
+    # Keys and values lie apart, so one run is half of a block's bytes.
+    run = max(layer.bytes_per_token for layer in layers) / 2 * block_size if layers else 0.0
+    return BlockSizeRow(
+        block_size=block_size,
+        mean_waste_tokens=(slots - total) / len(lengths),
+        waste_fraction=1 - total / slots,
+        block_table_bytes=blocks * BLOCK_TABLE_ENTRY_BYTES,
+        contiguous_bytes=run,
+        used_tokens=total,
+        paged_slots=slots,
+        paged_utilisation=paging.utilisation(total, slots),
+    )

@@ -1,0 +1,57 @@
+"""Which tensor-parallel degrees a model and an accelerator allow."""
+
+from __future__ import annotations
+
+from capplan.errors import CapplanError
+from capplan.specs.hardware import HardwareSpec
+from capplan.specs.model import Attention, GatedDeltaNet, Mamba2, ModelSpec
+
+MAX_TP = 64
+
+
+def tp_fault(model: ModelSpec, tp: int) -> str | None:
+    """Why the model cannot be split over ``tp`` ranks, or None.
+
+    Query heads must divide; KV heads must divide or be replicated evenly (vLLM's rule).
+    """
+    for mixer in model.mixers.values():
+        if isinstance(mixer, GatedDeltaNet):
+            heads = {
+                "linear key heads": mixer.num_key_heads,
+                "linear value heads": mixer.num_value_heads,
+            }
+        elif isinstance(mixer, Mamba2):
+            heads = {"Mamba heads": mixer.num_heads}
+        else:
+            heads = {"attention heads": mixer.num_heads}
+        for what, num in heads.items():
+            if num % tp:
+                return f"{num} {what} cannot be split evenly"
+        if isinstance(mixer, Attention):
+            num = mixer.num_kv_heads
+            if num % tp and tp % num:
+                return f"{num} KV heads can be neither split nor replicated evenly"
+    return None
+
+
+def domain_gpus(hardware: HardwareSpec) -> int:
+    """The largest group that TP may span: the fast link's domain, or the node."""
+    return hardware.scale_up.domain if hardware.scale_up else hardware.node.gpus
+
+
+def allowed_tps(model: ModelSpec, hardware: HardwareSpec) -> list[int]:
+    """Powers of two, as engines are run, within the domain and dividing the heads."""
+    limit = min(domain_gpus(hardware), MAX_TP)
+    powers = [2**i for i in range(limit.bit_length()) if 2**i <= limit]
+    return [tp for tp in powers if tp_fault(model, tp) is None]
+
+
+def check_tp(model: ModelSpec, hardware: HardwareSpec, tp: int) -> None:
+    """Raise CapplanError when ``tp`` does not divide the model or leaves the fast link."""
+    fault = tp_fault(model, tp)
+    limit = domain_gpus(hardware)
+    if fault is None and tp > limit:
+        fault = f"{hardware.name} links {limit} accelerator{'s' if limit > 1 else ''}"
+    if fault is not None:
+        works = ", ".join(str(allowed) for allowed in allowed_tps(model, hardware))
+        raise CapplanError(f"--tp {tp} does not work: {fault}", hint=f"use one of: {works}")

@@ -1,0 +1,84 @@
+"""The question: model, accelerator, traffic, limits, and the engine's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capplan.specs.hardware import HardwareSpec
+from capplan.specs.model import ModelSpec
+
+# Defaults of the command line and of every assumption, in one place.
+DEFAULT_MODEL = "llama-3.1-8b"
+DEFAULT_HARDWARE = "a100-sxm-80gb"
+DEFAULT_ARRIVAL_RATE_PER_S = 100.0
+DEFAULT_PROMPT_TOKENS = 1024
+DEFAULT_OUTPUT_TOKENS = 256
+DEFAULT_SLO_TTFT_S = 0.4
+DEFAULT_SLO_TPOT_S = 0.025
+DEFAULT_NUM_SPARES = 1
+# vLLM's own defaults: share of the visible memory, KV block, tokens a step.
+DEFAULT_GPU_MEMORY_UTILIZATION = 0.9
+DEFAULT_BLOCK_SIZE = 16
+DEFAULT_MAX_NUM_BATCHED_TOKENS = 8192
+# Runtime, activations and CUDA graphs of vLLM at 8,192 batched tokens: 0.8 to 7.4 GiB in
+# start-up logs of versions 0.11 to 0.19, by model and version (docs/model.md).
+DEFAULT_RESERVE_BYTES = 3_500_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Traffic at its peak; lengths are means."""
+
+    arrival_rate_per_s: float
+    prompt_tokens: int
+    output_tokens: int
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of a finished request."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def decode_context_tokens(self) -> int:
+        """Mean context of a decode step: half of the output is there."""
+        return self.prompt_tokens + self.output_tokens // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    slo_ttft_s: float
+    slo_tpot_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """``dtype`` None keeps the weights as stored; ``tp`` None searches."""
+
+    dtype: str | None
+    kv_dtype: str
+    tp: int | None
+    gpu_memory_utilization: float = DEFAULT_GPU_MEMORY_UTILIZATION
+    reserve_bytes: int = DEFAULT_RESERVE_BYTES
+    block_size: int = DEFAULT_BLOCK_SIZE
+    max_num_batched_tokens: int = DEFAULT_MAX_NUM_BATCHED_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """``gpus_per_node`` and ``usd_per_gpu_hour`` None: from the hardware file."""
+
+    num_spares: int = DEFAULT_NUM_SPARES
+    gpus_per_node: int | None = None
+    usd_per_gpu_hour: float | None = None
+    replica_output_tokens_per_s: float | None = None  # measured by the user; replaces our model
+
+
+@dataclass(frozen=True)
+class Question:
+    model: ModelSpec
+    hardware_id: str
+    hardware: HardwareSpec
+    workload: Workload
+    limits: Limits
+    engine: EngineSettings
+    fleet: FleetSettings

@@ -1,0 +1,96 @@
+"""Where prefill and decode sit under the roof, over batch and context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capplan.formulas.roofline import intensity_flop_per_byte, ridge_flop_per_byte
+from capplan.performance.rates import Rates, derated_rates, ideal_rates
+from capplan.performance.step import Batch, Chunk, StepModel
+from capplan.results import RooflinePoint, RooflineResult
+from capplan.specs.hardware import HardwareSpec
+from capplan.specs.model import ModelSpec
+
+
+def roofline(
+    model: ModelSpec,
+    hardware_id: str,
+    hardware: HardwareSpec,
+    *,
+    tp: int,
+    dtype: str | None,
+    kv_dtype: str,
+    batches: Sequence[int],
+    contexts: Sequence[int],
+) -> RooflineResult:
+    """Points for each context and batch: one prompt's prefill, and one decode step.
+
+    Raises CapplanError when the accelerator cannot compute in the weights' format.
+    """
+
+    def at(rates: Rates) -> StepModel:
+        return StepModel(model, hardware, rates, tp=tp, dtype=dtype, kv_dtype=kv_dtype)
+
+    ideal, derated = at(ideal_rates(hardware)), at(derated_rates(hardware, tp))
+    points = [_prefill(ideal, derated, context) for context in contexts]
+    points += [_decode(ideal, derated, n, context) for context in contexts for n in batches]
+    peak = ideal.rates.flops_per_s[ideal.gemm_format]
+    bandwidth = ideal.rates.bandwidth_bytes_per_s
+    return RooflineResult(
+        hardware=hardware_id,
+        model=model.name,
+        dtype=ideal.weight_format,
+        compute_format=ideal.gemm_format,
+        tp=tp,
+        peak_flops_per_s=peak,
+        bandwidth_bytes_per_s=bandwidth,
+        ridge_flop_per_byte=ridge_flop_per_byte(peak, bandwidth),
+        derated_peak_flops_per_s=derated.rates.flops_per_s[derated.gemm_format],
+        derated_bandwidth_bytes_per_s=derated.rates.bandwidth_bytes_per_s,
+        points=tuple(points),
+    )
+
+
+def _prefill(ideal: StepModel, derated: StepModel, context: int) -> RooflinePoint:
+    batch = ideal.batch(0.0, {}, [Chunk(context)])
+    return _point("prefill", ideal, derated, batch, 1, context, context)
+
+
+def _decode(ideal: StepModel, derated: StepModel, num: int, context: int) -> RooflinePoint:
+    batch = Batch(float(num), ideal.uniform_reads(float(num), context))
+    return _point("decode", ideal, derated, batch, num, context, num)
+
+
+def _point(
+    phase: str,
+    ideal: StepModel,
+    derated: StepModel,
+    batch: Batch,
+    num_sequences: int,
+    context: int,
+    new_tokens: int,
+) -> RooflinePoint:
+    work = ideal.work(batch)
+    rates = ideal.rates
+    # Products in several formats run one after the other on the same tensor cores.
+    compute_s = sum(flop / rates.flops_per_s[fmt] for fmt, flop in work.flop_by_format.items())
+    memory_s = work.hbm_bytes / rates.bandwidth_bytes_per_s
+    time_s = max(compute_s, memory_s)
+    return RooflinePoint(
+        phase=phase,
+        num_sequences=num_sequences,
+        context_tokens=context,
+        new_tokens=new_tokens,
+        flop=work.flop,
+        hbm_bytes=work.hbm_bytes,
+        weight_bytes=work.weight_bytes,
+        kv_bytes=work.kv_bytes,
+        activation_bytes=work.activation_bytes,
+        intensity_flop_per_byte=intensity_flop_per_byte(work.flop, work.hbm_bytes),
+        bound="compute" if compute_s > memory_s else "memory",
+        attainable_flop_per_s=work.flop / time_s,
+        peak_fraction=compute_s / time_s,
+        time_s=time_s,
+        derated_time_s=derated.time(batch).total_s,
+        tokens_per_s=new_tokens / time_s,
+    )

@@ -1,0 +1,1 @@
+"""Results as screens, tab-separated tables, JSON and plots. Sees results, nothing else."""

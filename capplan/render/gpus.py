@@ -1,0 +1,220 @@
+"""The answer of `capplan gpus` as a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from capplan.render import shows
+from capplan.render.screen import Column, Screen, Table
+from capplan.results import Assumption, GpusPlan, GpusResult, ServiceLevel
+from capplan.results import GpusInputs as Inputs
+
+NOT_MEASURED = (
+    "These are roofline bounds: means, without queueing, at rates derated to what was measured "
+    "on this accelerator. They are not calibrated against serving runs yet, so they carry no "
+    "error band; P99 under bursts needs more."
+)
+_WHY_NOT = {
+    "weights": "the weights do not fit",
+    "kv_memory": "the KV pool does not hold one request",
+    "tpot": "TPOT cannot be met",
+    "ttft": "TTFT cannot be met",
+    "token_budget": "a step's token budget is too small",
+}
+
+
+def screen(result: GpusResult, inputs: Inputs, assumptions: Sequence[Assumption]) -> Screen:
+    """The plan in full; beside it the other accelerators where several were asked for."""
+    plan = result.plan
+    tables = [_comparison(result)] if len(result.candidates) > 1 else []
+    tables += _plan_tables(plan, inputs) if plan.feasible else _infeasible_tables(plan)
+    return Screen(
+        headline=_headline(plan, inputs),
+        tables=tables,
+        notes=_notes(plan),
+        assumptions=assumptions,
+        next_commands=_next(plan, inputs),
+        tsv=_for_programs(result),
+    )
+
+
+def _headline(plan: GpusPlan, inputs: Inputs) -> str:
+    what = f"{shows.rate(inputs.arrival_rate_per_s)} of {inputs.model_name}"
+    if plan.num_gpus is None or plan.num_replicas is None or plan.num_nodes is None:
+        tps = ", ".join(str(option.tp) for option in plan.tp_options)
+        return (
+            f"No number of {plan.hardware} serves {what}: "
+            f"{_WHY_NOT[plan.binding_limit]} (TP {tps})."
+        )
+    text = (
+        f"{plan.num_gpus} x {plan.hardware} for {what}: "
+        f"{shows.plural(plan.num_replicas, 'replica')} x TP {plan.tp}.\n"
+    )
+    spares = shows.plural(plan.num_spare_replicas, "spare replica")
+    nodes = f"{shows.plural(plan.num_nodes, 'node')} of {plan.gpus_per_node}"
+    text += f"Get {plan.num_gpus_rounded}: {nodes}, {spares} included"
+    if plan.usd_per_hour is not None and plan.usd_per_million_output_tokens is not None:
+        text += (
+            f"; {shows.money(plan.usd_per_hour)}/hour, "
+            f"{shows.money(plan.usd_per_million_output_tokens)} per 1M output tokens"
+        )
+    return text + "."
+
+
+def _plan_tables(plan: GpusPlan, inputs: Inputs) -> list[Table]:
+    tables = [_service_levels(plan.service_levels), _bounds(plan, inputs)]
+    if len(plan.tp_options) > 1:
+        tables.append(_tp_options(plan))
+    return tables
+
+
+def _service_levels(levels: Sequence[ServiceLevel]) -> Table:
+    columns = (
+        Column("met", "", lambda met: "✓ met" if met else "✗ missed", right=False),
+        Column("name", "", right=False),
+        Column("predicted_s", "predicted", shows.duration),
+        Column("limit_s", "limit", shows.duration),
+        Column("headroom_fraction", "headroom", shows.share),
+    )
+    rows = [
+        (level.met, level.name, level.predicted_s, level.limit_s, _headroom(level))
+        for level in levels
+    ]
+    return Table("Service levels (means, no queueing)", columns, rows, in_tsv=False)
+
+
+def _headroom(level: ServiceLevel) -> float:
+    return max(0.0, 1 - level.predicted_s / level.limit_s)
+
+
+def _bounds(plan: GpusPlan, inputs: Inputs) -> Table:
+    bounds, replica = plan.bounds, plan.replica
+    assert bounds is not None
+    assert replica is not None
+    prompt_rate = inputs.arrival_rate_per_s * inputs.prompt_tokens
+    decode = f"{shows.tokens(plan.output_tokens_per_s)} tok/s; a replica makes "
+    if inputs.replica_output_tokens_per_s is not None:
+        decode += f"{shows.tokens(inputs.replica_output_tokens_per_s)} (given)"
+    else:
+        decode += (
+            f"{shows.tokens(replica.output_tokens_per_s)} with {replica.max_decode_batch} at once"
+        )
+    pool = f"{shows.binary_bytes(replica.kv_pool_bytes_per_gpu)} of pool a GPU"
+    combined = (
+        f"prefill and decode share every step: a replica carries "
+        f"{shows.rate(replica.requests_per_s)} with {shows.number(replica.decode_batch)} decoding"
+    )
+    if inputs.replica_output_tokens_per_s is not None:
+        combined = "the largest of the above"
+    rows = [
+        (
+            "memory",
+            bounds.num_gpus_memory,
+            f"{shows.number(plan.concurrency)} in flight (Little) hold "
+            f"{shows.binary_bytes(plan.kv_demand_bytes)} of KV; {pool}",
+        ),
+        ("decode", bounds.num_gpus_decode, decode),
+        (
+            "prefill",
+            bounds.num_gpus_prefill,
+            f"{shows.tokens(prompt_rate)} prompt tok/s; a replica computes "
+            f"{shows.tokens(replica.prefill_tokens_per_s)}",
+        ),
+        ("combined", bounds.num_gpus_combined, combined),
+    ]
+    columns = (
+        Column("bound", "bound", lambda name: name + (" <-" if name == plan.binding else "")),
+        Column("num_gpus", "GPUs", shows.count),
+        Column("why", "why", right=False, prose=True),
+    )
+    columns = (Column("bound", "bound", columns[0].show, right=False), *columns[1:])
+    return Table("What each limit asks for (<- binds)", columns, rows, in_tsv=False)
+
+
+def _tp_options(plan: GpusPlan) -> Table:
+    columns = (
+        Column("tp", "TP", shows.count),
+        Column("num_gpus", "GPUs", shows.count),
+        Column("verdict", "", right=False),
+    )
+    rows = [
+        (
+            option.tp,
+            option.num_gpus,
+            "chosen: fewest GPUs" if option.tp == plan.tp else _WHY_NOT.get(option.verdict, ""),
+        )
+        for option in plan.tp_options
+    ]
+    return Table("Tensor parallelism", columns, rows, in_tsv=False)
+
+
+def _infeasible_tables(plan: GpusPlan) -> list[Table]:
+    if not plan.suggestions:
+        return []
+    columns = (
+        Column("option", "change", right=False),
+        Column("value", "to", right=False),
+        Column("why", "because", right=False, prose=True),
+    )
+    rows = [(s.option, s.value, s.why) for s in plan.suggestions]
+    return [Table("Nearest feasible", columns, rows, in_tsv=False)]
+
+
+def _comparison(result: GpusResult) -> Table:
+    columns = (
+        Column("hardware", "accelerator", right=False),
+        Column("num_gpus", "GPUs", shows.count),
+        Column("tp", "TP", shows.count),
+        Column("num_gpus_rounded", "with spare,\nwhole nodes", shows.count),
+        Column("usd_per_hour", "cost\n$/hour", shows.money),
+        Column("usd_per_million_output_tokens", "$ per 1M\noutput tokens", shows.money),
+        Column("binding", "binds", right=False, prose=True),
+    )
+    rows = [
+        (
+            plan.hardware,
+            plan.num_gpus,
+            plan.tp,
+            plan.num_gpus_rounded,
+            plan.usd_per_hour,
+            plan.usd_per_million_output_tokens,
+            plan.binding if plan.feasible else f"✗ {_WHY_NOT[plan.binding_limit]}",
+        )
+        for plan in result.candidates
+    ]
+    return Table("Accelerators, cheapest first", columns, rows, in_tsv=False)
+
+
+def _notes(plan: GpusPlan) -> list[str]:
+    notes = []
+    if plan.busy_fraction is not None and plan.busy_fraction_with_spares is not None:
+        spares = f" ({shows.share(plan.busy_fraction_with_spares)} over the spares too)"
+        notes.append(
+            f"At this rate each replica runs at {shows.share(plan.busy_fraction)} of its bound"
+            + (spares if plan.num_spare_replicas else "")
+            + ". Waiting grows steeply towards 100 %: leave room."
+        )
+    return [*notes, NOT_MEASURED]
+
+
+def _next(plan: GpusPlan, inputs: Inputs) -> list[str]:
+    hardware, model = plan.hardware, inputs.model
+    commands = [f"capplan roofline --model {model} --hardware {hardware}"]
+    commands.append(f"capplan kv --model {model} --hardware {hardware}")
+    return commands
+
+
+def _for_programs(result: GpusResult) -> Table:
+    """One row an accelerator."""
+    names = [
+        "hardware", "feasible", "binding", "binding_limit", "tp", "num_replicas", "num_gpus",
+        "num_gpus_rounded", "concurrency", "usd_per_hour", "usd_per_million_output_tokens",
+    ]  # fmt: skip
+    bounds = [field.name for field in fields(result.plan.bounds)] if result.plan.bounds else []
+    rows = [
+        [getattr(plan, name) for name in names]
+        + [getattr(plan.bounds, name) if plan.bounds else None for name in bounds]
+        for plan in result.candidates
+    ]
+    return Table("plans", [Column(name, name) for name in [*names, *bounds]], rows)

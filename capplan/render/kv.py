@@ -1,0 +1,137 @@
+"""The answer of `capplan kv` as a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capplan.render import shows
+from capplan.render.screen import Column, Screen, Table
+from capplan.results import Assumption, KvResult
+
+_MOST_FITS = 24
+
+
+def screen(result: KvResult, assumptions: Sequence[Assumption]) -> Screen:
+    return Screen(
+        headline=_headline(result),
+        tables=[_facts(result), _layers(result), _fits(result), _blocks(result)],
+        notes=[_static(result)],
+        assumptions=assumptions,
+        next_commands=[f"capplan gpus --qps 100 --hardware {result.hardware}"],
+    )
+
+
+def _headline(result: KvResult) -> str:
+    where = f"{result.tp} x {result.hardware}"
+    if not result.num_sequences:
+        what = "the weights" if result.kv_pool_bytes_per_gpu <= 0 else "one sequence"
+        return f"{result.model} does not fit {where}: no room for {what}."
+    return (
+        f"{result.model} on {where}: {result.num_sequences:,} sequences of "
+        f"{result.context_tokens:,} tokens fit."
+    )
+
+
+def _facts(result: KvResult) -> Table:
+    columns = (
+        Column("quantity", "", right=False),
+        Column("value", "", right=True),
+        Column("per_gpu", f"a GPU at TP {result.tp}", right=True),
+    )
+    rows = [
+        ("parameters", shows.count(result.num_params_total), None),
+        ("  active per decoded token", shows.count(result.num_params_active), None),
+        (
+            f"weights in {result.dtype}",
+            shows.binary_bytes(result.weight_bytes),
+            shows.binary_bytes(result.weight_bytes_per_gpu),
+        ),
+        (
+            f"KV a token in {result.kv_dtype}",
+            f"{result.kv_bytes_per_token:,.0f} B",
+            f"{result.kv_bytes_per_token_per_gpu:,.0f} B",
+        ),
+        (
+            f"KV a sequence of {result.context_tokens:,}",
+            shows.binary_bytes(result.kv_bytes_per_sequence),
+            shows.binary_bytes(result.kv_bytes_per_sequence_per_gpu),
+        ),
+        ("memory that a process sees", None, shows.binary_bytes(result.visible_memory_bytes)),
+        ("  for the engine", None, shows.binary_bytes(result.budget_bytes_per_gpu)),
+        ("  runtime and activations", None, shows.binary_bytes(result.reserve_bytes_per_gpu)),
+        ("  KV pool", None, shows.binary_bytes(result.kv_pool_bytes_per_gpu)),
+    ]
+    return Table("Memory", columns, rows, in_tsv=False)
+
+
+def _layers(result: KvResult) -> Table:
+    columns = (
+        Column("name", "layers", right=False),
+        Column("kind", "kind", right=False),
+        Column("num_layers", "count", shows.count),
+        Column("bytes_per_token", "KV a token\nB, a GPU", lambda v: f"{v:,.0f}"),
+        Column("window", "window\ntokens", shows.tokens),
+        Column("state_bytes_per_sequence", "state a sequence\na GPU", shows.binary_bytes),
+    )
+    rows = [
+        (
+            layer.name, layer.kind, layer.num_layers, layer.bytes_per_token, layer.window,
+            layer.state_bytes_per_sequence or None,
+        )
+        for layer in result.layers
+    ]  # fmt: skip
+    return Table("What is kept", columns, rows)
+
+
+def _fits(result: KvResult) -> Table:
+    columns = (
+        Column("dtype", "weights", right=False),
+        Column("kv_dtype", "KV", right=False),
+        Column("tp", "TP", shows.count),
+        Column("weight_bytes_per_gpu", "weights\na GPU", shows.binary_bytes),
+        Column("kv_pool_bytes_per_gpu", "KV pool\na GPU", _pool),
+        Column("num_sequences", "sequences", shows.count),
+        Column("pool_tokens", "tokens", shows.tokens),
+        Column("longest_context_tokens", "longest\ncontext", shows.tokens),
+    )
+    rows = [[getattr(fit, column.key) for column in columns] for fit in result.fits]
+    title = f"What fits, in sequences of {result.context_tokens:,} tokens"
+    return Table(title, columns, rows[:_MOST_FITS])
+
+
+def _pool(size: float) -> str:
+    return shows.binary_bytes(size) if size > 0 else "none"
+
+
+def _blocks(result: KvResult) -> Table:
+    columns = (
+        Column("block_size", "block\ntokens", shows.count),
+        Column("mean_waste_tokens", "waste a request\ntokens", shows.number),
+        Column("paged_utilisation", "used", shows.share),
+        Column("paged_slots", "slots", shows.count),
+        Column("block_table_bytes", "block table\na sequence", _table_size),
+        Column("contiguous_bytes", "contiguous run\na layer", shows.binary_bytes),
+    )
+    rows = [[getattr(block, column.key) for column in columns] for block in result.blocks]
+    note = (
+        "Only the last block of a request is partly empty. GPUs read 128 B at a time: every run "
+        "above is whole reads, so larger blocks buy shorter tables, not faster reads."
+        if all(block.contiguous_bytes % 128 == 0 for block in result.blocks)
+        else "Runs that are not a multiple of 128 B waste part of a memory transaction."
+    )
+    title = f"Block size, over {result.num_lengths:,} requests"
+    return Table(title, columns, rows, note)
+
+
+def _table_size(size: int) -> str:
+    return f"{size:,} B"
+
+
+def _static(result: KvResult) -> str:
+    used = next(b for b in result.blocks if b.block_size == result.block_size)
+    return (
+        f"{result.num_lengths:,} requests hold {used.used_tokens:,} tokens. Static pre-allocation "
+        f"of {result.static_length:,} each takes {result.static_slots:,} slots: "
+        f"{shows.share(result.static_utilisation)} used. Paged in blocks of {used.block_size}: "
+        f"{used.paged_slots:,} slots, {shows.share(used.paged_utilisation)} used."
+    )

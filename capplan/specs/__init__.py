@@ -1,0 +1,1 @@
+"""What a user writes down: accelerators, models, and where to find them."""

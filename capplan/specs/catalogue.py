@@ -1,0 +1,134 @@
+"""Finding accelerators and models by name: one YAML file each, and nothing else to register.
+
+Lookup order: an argument with `/` or ending in `.yaml`, `.yml` or `.json` is a path; then each
+folder of CAPPLAN_PATH (its `hardware/` and `models/`); then the bundled catalogue. Within a
+folder the file's stem is the name; aliases are tried when no stem fits.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from capplan.errors import CapplanError, Location, nearest_name
+from capplan.specs.documents import read_yaml
+from capplan.specs.fields import validate
+from capplan.specs.hardware import HardwareSpec
+from capplan.specs.model import ModelSpec
+
+S = TypeVar("S", HardwareSpec, ModelSpec)
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True)
+class Found(Generic[S]):
+    """A specification and what to call it: the file's stem, or its path."""
+
+    id: str
+    spec: S
+    path: Path
+
+
+def load_hardware(name: str) -> Found[HardwareSpec]:
+    """An accelerator by name, alias or path; raises CapplanError with the nearest name."""
+    if _is_path(name):
+        return _load_file(HardwareSpec, Path(name), name)
+    return _by_name(HardwareSpec, "hardware", name)
+
+
+def load_model(name: str) -> Found[ModelSpec]:
+    """A model by name, alias, path of a YAML file, or of a Hugging Face config or its folder.
+
+    Raises CapplanError with the nearest name, or with the place of the fault.
+    """
+    if not _is_path(name):
+        return _by_name(ModelSpec, "models", name)
+    path = Path(name)
+    if path.is_dir():
+        path = path / "config.json"
+    if path.suffix == ".json":
+        from capplan.specs.hf_config import read_config  # most questions never need it
+
+        return Found(name, read_config(path), path)
+    if not path.exists() and path.suffix not in _SUFFIXES:
+        # `meta-llama/Llama-3.1-8B` looks like a path and is an alias.
+        return _by_name(ModelSpec, "models", name)
+    return _load_file(ModelSpec, path, name)
+
+
+def names(folder: str) -> list[str]:
+    """All catalogue names of `hardware` or `models`, sorted."""
+    return sorted(_files(folder))
+
+
+def load_all(spec: type[S], folder: str) -> list[Found[S]]:
+    """The whole catalogue of a folder, by name."""
+    return [_load_file(spec, path, stem) for stem, path in sorted(_files(folder).items())]
+
+
+def _is_path(name: str) -> bool:
+    return "/" in name or os.sep in name or name.endswith(_SUFFIXES)
+
+
+def _folders(folder: str) -> Iterator[Path]:
+    for part in os.environ.get("CAPPLAN_PATH", "").split(os.pathsep):
+        if part:
+            yield Path(part) / folder
+    bundled = _PACKAGE / "_catalog" / folder
+    # A wheel carries the catalogue inside; a checkout has it beside the package.
+    yield bundled if bundled.is_dir() else _PACKAGE.parent / folder
+
+
+def _files(folder: str) -> dict[str, Path]:
+    """Stem to file; an earlier folder shadows a later one."""
+    found: dict[str, Path] = {}
+    for place in _folders(folder):
+        if place.is_dir():
+            for path in sorted(place.glob("*.yaml")):
+                found.setdefault(path.stem, path)
+    return found
+
+
+def _load_file(spec: type[S], path: Path, name: str) -> Found[S]:
+    return Found(name, validate(spec, read_yaml(path)), path)
+
+
+def _by_name(spec: type[S], folder: str, name: str) -> Found[S]:
+    files = _files(folder)
+    wanted = _normalised(name)
+    for stem, path in files.items():
+        if _normalised(stem) == wanted:
+            return _load_file(spec, path, stem)
+    aliases: dict[str, Found[S]] = {}
+    for stem, path in files.items():
+        found = _load_file(spec, path, stem)
+        aliases.update(dict.fromkeys(found.spec.aliases, found))
+    for alias, found in aliases.items():
+        if _normalised(alias) == wanted:
+            return found
+    raise _unknown(folder, name, [*files, *aliases])
+
+
+def _normalised(name: str) -> str:
+    """Names are compared without case, and with spaces, dashes and underscores alike.
+
+    >>> _normalised("NVIDIA H100_80GB-HBM3")
+    'nvidia-h100-80gb-hbm3'
+    """
+    return re.sub(r"[\s_-]+", "-", name.strip()).lower()
+
+
+def _unknown(folder: str, name: str, known: list[str]) -> CapplanError:
+    what = "accelerator" if folder == "hardware" else "model"
+    short = name if len(name) <= 60 else name[:60] + "..."
+    near = nearest_name(name[:200], known)
+    hint = f"did you mean `{near}`? " if near else ""
+    hint += f"`capplan {folder} list` shows all; a path to a file works too"
+    location = Location(short) if "/" in name else None
+    return CapplanError(f"unknown {what} `{short}`", hint=hint, location=location)

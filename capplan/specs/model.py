@@ -1,0 +1,256 @@
+"""A language model, as the sizes of its layers: our own schema, in the field's terms.
+
+A model is a stack of layers. Each layer has a *mixer* (attention, or a recurrent layer in its
+place) and an *ffn* (dense, or a mixture of experts); either may be absent. The kinds that a
+model uses are described once, by name, and `layers` says in which order they are stacked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from capplan.specs.fields import Count, CountOrZero, Flag, Sources, Spec, Text
+
+WeightFormat = Literal[
+    "fp32", "bf16", "fp16", "fp8", "fp8-block128", "int8", "int4", "mxfp4", "nvfp4"
+]
+MAX_LAYERS = 10_000
+
+
+class Attention(Spec):
+    """Softmax attention: MHA, GQA and MQA by the number of KV heads; sliding with a window."""
+
+    kind: Literal["attention"]
+    num_heads: Count
+    num_kv_heads: Count
+    head_dim: Count
+    value_head_dim: Count | None = None  # None: as head_dim
+    window: Count | None = None  # a token sees this many positions, itself included
+    qkv_bias: Flag = False
+    output_bias: Flag = False
+    qk_norm: Literal["none", "per-head", "per-layer"] = "none"
+    output_gate: Flag = False  # the query projection also makes a gate of its own size
+    sinks: Flag = False  # a learned logit a head
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> Attention:
+        if self.num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_kv_heads {self.num_kv_heads} does not divide num_heads {self.num_heads}"
+            )
+        return self
+
+    @property
+    def value_dim(self) -> int:
+        return self.value_head_dim or self.head_dim
+
+
+class MultiHeadLatentAttention(Spec):
+    """MLA (DeepSeek-V2, arXiv:2405.04434): K and V come from one latent a token."""
+
+    kind: Literal["mla"]
+    num_heads: Count
+    q_lora_rank: Count | None = None
+    kv_lora_rank: Count
+    qk_nope_head_dim: Count
+    qk_rope_head_dim: Count
+    v_head_dim: Count
+
+    # The latent is one "head" that every rank needs whole.
+    num_kv_heads: Literal[1] = 1
+
+
+class GatedDeltaNet(Spec):
+    """Linear attention with a gated delta rule (arXiv:2412.06464): a state, no growing KV."""
+
+    kind: Literal["gated-deltanet"]
+    num_key_heads: Count
+    num_value_heads: Count
+    key_head_dim: Count
+    value_head_dim: Count
+    conv_kernel: Count
+    state_dtype: Literal["fp32", "bf16"] = "fp32"
+
+
+class Mamba2(Spec):
+    """State-space layer (arXiv:2405.21060): a state, no growing KV."""
+
+    kind: Literal["mamba2"]
+    num_heads: Count
+    head_dim: Count
+    state_size: Count
+    num_groups: Count
+    conv_kernel: Count
+    conv_bias: Flag = True
+    projection_bias: Flag = False
+    state_dtype: Literal["fp32", "bf16"] = "bf16"
+
+
+Mixer = Annotated[
+    Attention | MultiHeadLatentAttention | GatedDeltaNet | Mamba2, Field(discriminator="kind")
+]
+
+
+class DenseFFN(Spec):
+    kind: Literal["dense"]
+    intermediate_size: Count
+    gated: Flag = True  # gate and up projections (SwiGLU); False: up only
+    bias: Flag = False
+
+
+class MoEFFN(Spec):
+    """Routed experts, with shared ones that every token passes."""
+
+    kind: Literal["moe"]
+    num_experts: Count
+    experts_per_token: Count
+    intermediate_size: Count  # of one expert
+    shared_intermediate_size: CountOrZero = 0  # of all shared experts together
+    shared_expert_gate: Flag = False
+    gated: Flag = True
+    bias: Flag = False  # of experts and router
+    router_bias: Flag = False  # load-balancing correction, one number an expert
+
+    @model_validator(mode="after")
+    def _top_k(self) -> MoEFFN:
+        if self.experts_per_token > self.num_experts:
+            raise ValueError(
+                f"experts_per_token {self.experts_per_token} is above "
+                f"num_experts {self.num_experts}"
+            )
+        return self
+
+
+FFN = Annotated[DenseFFN | MoEFFN, Field(discriminator="kind")]
+
+
+class Layers(Spec):
+    """``repeat`` layers of one kind, or a ``pattern`` of such runs, repeated."""
+
+    repeat: Annotated[Count, Field(le=MAX_LAYERS)] = 1
+    mixer: Text | None = None
+    ffn: Text | None = None
+    pattern: tuple[Layers, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Layers:
+        if self.pattern and (self.mixer or self.ffn):
+            raise ValueError("give `pattern`, or `mixer` and `ffn`, not both")
+        if not self.pattern and not (self.mixer or self.ffn):
+            raise ValueError("needs a `mixer`, an `ffn`, or a `pattern`")
+        return self
+
+    @property
+    def num_layers(self) -> int:
+        inner = sum(part.num_layers for part in self.pattern) if self.pattern else 1
+        return self.repeat * inner
+
+    def runs(self) -> Iterator[tuple[int, str | None, str | None]]:
+        """Runs of equal layers in stacking order: (how many, mixer name, ffn name)."""
+        if not self.pattern:
+            yield self.repeat, self.mixer, self.ffn
+            return
+        for _ in range(self.repeat):
+            for part in self.pattern:
+                yield from part.runs()
+
+
+class Quantization(Spec):
+    """Tensor groups stored in another format than the rest."""
+
+    format: WeightFormat
+    groups: Annotated[
+        tuple[Literal["attention", "dense_ffn", "shared_experts", "experts"], ...],
+        Field(min_length=1),
+    ]
+
+
+class Weights(Spec):
+    dtype: Literal["fp32", "bf16", "fp16"]
+    quantization: Quantization | None = None
+
+
+class ModelSpec(Spec):
+    """One file of ``models/``."""
+
+    name: Text
+    aliases: tuple[Text, ...] = ()
+    sources: Sources
+    released: Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")] | None = None
+    max_context_tokens: Count
+    hidden_size: Count
+    vocab_size: Count
+    tied_embeddings: Flag
+    norm: Literal["rms", "layer", "layer-without-bias", "none"] = "rms"
+    # Norms of a layer: one before each half; also one after each; one for both halves.
+    norm_placement: Literal["pre", "sandwich", "parallel"] = "pre"
+    learned_positions: CountOrZero = 0
+    embedding_norm: Flag = False
+    weights: Weights
+    mixers: dict[Text, Mixer] = {}
+    ffns: dict[Text, FFN] = {}
+    layers: Annotated[tuple[Layers, ...], Field(min_length=1)]
+    # Parameters beside the decoder (a vision tower), stated in the checkpoint, by name.
+    extra_parameters: dict[Text, CountOrZero] = {}
+    note: Text | None = None
+
+    @model_validator(mode="after")
+    def _names_resolve(self) -> ModelSpec:
+        if self.num_layers > MAX_LAYERS:
+            raise ValueError(f"{self.num_layers:,} layers are more than {MAX_LAYERS:,}")
+        for _, mixer, ffn in self.layer_runs:
+            for name, known, what in ((mixer, self.mixers, "mixer"), (ffn, self.ffns, "ffn")):
+                if name is not None and name not in known:
+                    raise ValueError(f"layers name the {what} `{name}`, which is not described")
+        unused = set(self.mixers) | set(self.ffns)
+        for _, mixer, ffn in self.layer_runs:
+            unused -= {mixer, ffn}
+        if unused:
+            raise ValueError(f"`{min(unused)}` is described and no layer uses it")
+        return self
+
+    def __hash__(self) -> int:
+        # What follows from a model is memoised; equal models agree in these.
+        return hash((self.name, self.hidden_size, self.vocab_size, self.num_layers))
+
+    @property
+    def num_layers(self) -> int:
+        return sum(part.num_layers for part in self.layers)
+
+    @cached_property
+    def layer_runs(self) -> tuple[tuple[int, str | None, str | None], ...]:
+        """Runs of equal layers in stacking order: (how many, mixer name, ffn name)."""
+        return tuple(run for part in self.layers for run in part.runs())
+
+    @cached_property
+    def mixer_counts(self) -> dict[str, int]:
+        """Layers by mixer name, in the order of their first use."""
+        return _count((mixer, num) for num, mixer, _ in self.layer_runs)
+
+    @cached_property
+    def ffn_counts(self) -> dict[str, int]:
+        """Layers by ffn name, in the order of their first use."""
+        return _count((ffn, num) for num, _, ffn in self.layer_runs)
+
+    @property
+    def stored_format(self) -> str:
+        """The format of most weights: the quantised one where there is one."""
+        quantization = self.weights.quantization
+        return quantization.format if quantization else self.weights.dtype
+
+    @property
+    def activation_dtype(self) -> str:
+        return self.weights.dtype
+
+
+def _count(pairs: Iterator[tuple[str | None, int]]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for name, num in pairs:
+        if name is not None:
+            counts[name] += num
+    return dict(counts)
