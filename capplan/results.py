@@ -346,6 +346,7 @@ class ModelFacts:
     sources: tuple[str, ...]
     num_params_total: int
     num_params_active: int
+    num_params_mtp: int  # beside the total: loaded by speculative decoding only
     weight_format: str
     weight_bytes: int
     kv_bytes_per_token: float

@@ -92,6 +92,7 @@ def model_facts(found: Found[ModelSpec]) -> ModelFacts:
         sources=model.sources,
         num_params_total=num_params_total(model),
         num_params_active=num_params_active(model),
+        num_params_mtp=model.mtp_parameters,
         weight_format=model.stored_format,
         weight_bytes=weight_bytes(model),
         kv_bytes_per_token=kv_bytes_per_token(model, model.activation_dtype),

@@ -155,9 +155,12 @@ def model(fact: ModelFacts) -> Screen:
         ("vocabulary", shows.count(fact.vocab_size)),
         ("context", f"{shows.tokens(fact.max_context_tokens)} tokens"),
         ("KV a token", f"{fact.kv_bytes_per_token:,.0f} B in {fact.kv_dtype}"),
+        ("MTP layers, not loaded", f"{fact.num_params_mtp:,} parameters"),
         ("also called", ", ".join(fact.aliases) or None),
         ("sources", "; ".join(fact.sources)),
     ]
+    if not fact.num_params_mtp:
+        facts = [row for row in facts if not row[0].startswith("MTP")]
     return Screen(
         headline=f"{fact.id}: {fact.name}, {shows.plural(fact.num_layers, 'layer')}",
         tables=[

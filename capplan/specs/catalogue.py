@@ -112,7 +112,15 @@ def _by_name(spec: type[S], folder: str, name: str) -> Found[S]:
     for alias, found in aliases.items():
         if _normalised(alias) == wanted:
             return found
+    # A Hugging Face id without its organisation, where that still names one entry.
+    short = {f.id: f for alias, f in aliases.items() if _normalised(_basename(alias)) == wanted}
+    if len(short) == 1:
+        return next(iter(short.values()))
     raise _unknown(folder, name, [*files, *aliases])
+
+
+def _basename(alias: str) -> str:
+    return alias.rpartition("/")[2]
 
 
 def _normalised(name: str) -> str:

@@ -197,6 +197,9 @@ class ModelSpec(Spec):
     layers: Annotated[tuple[Layers, ...], Field(min_length=1)]
     # Parameters beside the decoder (a vision tower), stated in the checkpoint, by name.
     extra_parameters: dict[Text, CountOrZero] = {}
+    # Multi-token-prediction layers of the checkpoint; only speculative decoding loads them, so
+    # they are named beside the total and are in none of the sizes.
+    mtp_parameters: CountOrZero = 0
     note: Text | None = None
 
     @model_validator(mode="after")

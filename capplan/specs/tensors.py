@@ -78,6 +78,7 @@ def tensors_of(model: ModelSpec) -> tuple[Tensor, ...]:
 
 
 def num_params_total(model: ModelSpec) -> int:
+    """Parameters that serving loads: everything but multi-token-prediction layers."""
     return sum(tensor.num_params for tensor in tensors_of(model))
 
 
