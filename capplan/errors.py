@@ -39,6 +39,16 @@ class QuantityError(CapplanError, ValueError):
     """A text that should be a quantity and is not; also a ValueError, so pydantic collects it."""
 
 
+def one_line(text: str, most: int) -> str:
+    """``text`` cut to ``most`` characters, with `?` for what a terminal would obey.
+
+    >>> one_line("a\\x1b[31mb", 40), one_line("abcdefgh", 6)
+    ('a?[31mb', 'abc...')
+    """
+    short = text if len(text) <= most else text[: most - 3] + "..."
+    return "".join(c if c.isprintable() else "?" for c in short)
+
+
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that ``name`` was most likely meant to be, or None.
 

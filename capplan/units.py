@@ -2,7 +2,8 @@
 
 Inside, everything is a plain float or int in a base unit: seconds, bytes, FLOP, tokens, dollars,
 watts, hertz. Texts become numbers here (``parse_*``), numbers become texts here (``format_*``), and
-no other module knows what a giga is. ``GB``, ``GIB``, ``MIB`` and ``TERA`` are for whoever needs them.
+no other module knows what a giga is. ``GB``, ``GIB``, ``MIB`` and ``TERA`` are for whoever needs
+them.
 
 Every ``parse_*`` returns the number nearest to what was written. It raises QuantityError for what
 is no such quantity, negative, not finite or outside 1e-30 to 1e30, and for zero if ``positive``.

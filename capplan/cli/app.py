@@ -20,16 +20,19 @@ app.add_typer(models_app, name="models")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        typer.echo(f"capplan {version('capplan')}")
+        try:
+            typer.echo(f"capplan {version('capplan')}")
+        except PackageNotFoundError:
+            typer.echo("capplan, run from a checkout and not installed")
         raise typer.Exit
 
 
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: bool = typer.Option(
+    version: bool = typer.Option(  # noqa: ARG001 (its callback answers)
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     ),
 ) -> None:
@@ -50,6 +53,7 @@ def gpus(
     dtype: o.Dtype = None,
     kv_dtype: o.KvDtype = None,
     tp: o.Tp = None,
+    gpu_memory: o.GpuMemory = None,
     gpu_memory_utilization: o.GpuMemoryUtilization = None,
     reserve: o.Reserve = None,
     block_size: o.BlockSize = None,
@@ -99,6 +103,7 @@ def kv(
     kv_dtype: o.KvDtype = None,
     tp: o.TpOne = None,
     context: o.Context = None,
+    gpu_memory: o.GpuMemory = None,
     gpu_memory_utilization: o.GpuMemoryUtilization = None,
     reserve: o.Reserve = None,
     block_size: o.BlockSize = None,

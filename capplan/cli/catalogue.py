@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from capplan.cli.exit_codes import EXIT_FINE
 from capplan.cli.output import show
-from capplan.cli.run import EXIT_FINE
 from capplan.errors import CapplanError
 from capplan.planner.catalogue import hardware_facts, model_facts
 from capplan.render import catalogue as render

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -38,3 +41,21 @@ def from_process() -> Environment:
         is_terminal=terminal,
         colour=terminal and not dumb and not os.environ.get("NO_COLOR"),
     )
+
+
+_current: ContextVar[Environment] = ContextVar("environment")
+
+
+def environment() -> Environment:
+    """The environment of the command that is running."""
+    return _current.get()
+
+
+@contextmanager
+def running_in(env: Environment) -> Iterator[None]:
+    """Make ``env`` the environment of whatever runs inside."""
+    token = _current.set(env)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
-from capplan.cli.run import EXIT_FINE, EXIT_NO
 from capplan.performance.rates import compute_format, derated_rates
 from capplan.planner import question as q
 from capplan.planner.gpus import plan_fleet
 from capplan.render.screen import Screen
-from capplan.results import GpusInputs, GpusResult
+from capplan.results.gpus import GpusInputs, GpusPlan
 
 SCHEMA = "capplan.gpus/1"
 
@@ -28,6 +28,7 @@ class GpusOptions(NamedTuple):
     dtype: str | None
     kv_dtype: str | None
     tp: str | None
+    gpu_memory: str | None
     gpu_memory_utilization: str | None
     reserve: str | None
     block_size: str | None
@@ -52,7 +53,7 @@ def answer(options: GpusOptions, as_json: bool, form: str) -> int:
         return render(result, asked, inputs.assumptions)
 
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
-    return EXIT_FINE if result.plan.feasible else EXIT_NO
+    return EXIT_FINE if result.feasible else EXIT_NO
 
 
 def _questions(options: GpusOptions, inputs: Inputs) -> tuple[list[q.Question], str]:
@@ -74,6 +75,7 @@ def _questions(options: GpusOptions, inputs: Inputs) -> tuple[list[q.Question], 
         dtype=options.dtype,
         kv_dtype=options.kv_dtype,
         tp=inputs.tp(options.tp),
+        gpu_memory=options.gpu_memory,
         utilization=options.gpu_memory_utilization,
         reserve=options.reserve,
         block_size=options.block_size,
@@ -107,14 +109,13 @@ def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
     )
 
 
-def _assume_rates(questions: list[q.Question], result: GpusResult, inputs: Inputs) -> None:
+def _assume_rates(questions: list[q.Question], plan: GpusPlan, inputs: Inputs) -> None:
     """What the chosen accelerator's file supplied rather than the user."""
-    plan = result.plan
     chosen = next(item for item in questions if item.hardware_id == plan.hardware)
     hardware = chosen.hardware
     if chosen.fleet.gpus_per_node is None:
         inputs.assume("GPUs a node", str(hardware.node.gpus), "--gpus-per-node")
-    if chosen.fleet.usd_per_gpu_hour is None:
+    if plan.feasible and chosen.fleet.usd_per_gpu_hour is None:
         source = plan.price_source
         value = f"${plan.usd_per_gpu_hour}/GPU-hour: {source}" if source else "none on file"
         inputs.assume("price", value, "--price")
@@ -150,6 +151,7 @@ def _asked(questions: list[q.Question], model: str) -> GpusInputs:
         dtype=engine.dtype or first.model.stored_format,
         kv_dtype=engine.kv_dtype,
         tp=engine.tp,
+        gpu_memory_bytes=engine.gpu_memory_bytes,
         gpu_memory_utilization=engine.gpu_memory_utilization,
         reserve_bytes=engine.reserve_bytes,
         block_size=engine.block_size,

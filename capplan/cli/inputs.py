@@ -11,7 +11,7 @@ from capplan.errors import CapplanError, QuantityError, did_you_mean
 from capplan.formulas.number_formats import FORMATS
 from capplan.planner import question as defaults
 from capplan.planner.question import EngineSettings
-from capplan.results import Assumption
+from capplan.results.assumptions import Assumption
 from capplan.specs.catalogue import Found, load_hardware, load_model
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
@@ -94,7 +94,7 @@ class Inputs:
         """Several token counts, ascending and without repeats."""
         if text is None:
             self.assume(what, default.replace(",", ", "), option)
-        parts = (text or default).split(",")
+        parts = (default if text is None else text).split(",")
         if len(parts) > MAX_LIST:
             raise CapplanError(f"{option}: {len(parts):,} values are more than {MAX_LIST}")
         values = {self.tokens(option, part, 0, what) for part in parts}
@@ -185,6 +185,7 @@ class Inputs:
         dtype: str | None,
         kv_dtype: str | None,
         tp: int | None,
+        gpu_memory: str | None,
         utilization: str | None,
         reserve: str | None,
         block_size: str | None,
@@ -211,7 +212,14 @@ class Inputs:
                 "--block-size", block_size, defaults.DEFAULT_BLOCK_SIZE, "KV block"
             ),
             max_num_batched_tokens=budget,
+            gpu_memory_bytes=self._gpu_memory(gpu_memory),
         )
+
+    def _gpu_memory(self, text: str | None) -> int | None:
+        if text is None:
+            return None
+        value = self._read("--gpu-memory", text, lambda t: units.parse_bytes(t, positive=True))
+        return self._bounded("--gpu-memory", text, value, MAX_BYTES, "1 PB")
 
 
 def _name(option: str, name: str) -> str:

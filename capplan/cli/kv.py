@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
-from capplan.cli.run import EXIT_FINE, EXIT_NO
 from capplan.planner.kv import KvQuestion, kv_answer
 from capplan.planner.lengths import parse_lengths
 from capplan.render.screen import Screen
-from capplan.results import KvInputs
+from capplan.results.kv import KvInputs
 
 SCHEMA = "capplan.kv/1"
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -24,6 +24,7 @@ class KvOptions(NamedTuple):
     kv_dtype: str | None
     tp: str | None
     context: str | None
+    gpu_memory: str | None
     gpu_memory_utilization: str | None
     reserve: str | None
     block_size: str | None
@@ -44,6 +45,7 @@ def answer(options: KvOptions, as_json: bool, form: str) -> int:
         kv_dtype=engine.kv_dtype,
         tp=engine.tp,
         context_tokens=question.context_tokens,
+        gpu_memory_bytes=engine.gpu_memory_bytes,
         gpu_memory_utilization=engine.gpu_memory_utilization,
         reserve_bytes=engine.reserve_bytes,
         block_size=engine.block_size,
@@ -62,14 +64,15 @@ def answer(options: KvOptions, as_json: bool, form: str) -> int:
 
 def _question(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, str]:
     model, hardware = inputs.model(options.model), inputs.hardware(options.hardware)
-    tp = options.tp and inputs.count("--tp", options.tp, 1, None)
+    tp = None if options.tp is None else inputs.count("--tp", options.tp, 1, None)
     if tp is None:
         inputs.assume("tensor parallelism", "1 (the table shows others)", "--tp")
     engine = inputs.engine(
         model.spec,
         dtype=options.dtype,
         kv_dtype=options.kv_dtype,
-        tp=int(tp) if tp else None,
+        tp=tp,
+        gpu_memory=options.gpu_memory,
         utilization=options.gpu_memory_utilization,
         reserve=options.reserve,
         block_size=options.block_size,

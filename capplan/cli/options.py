@@ -23,9 +23,7 @@ PeakFactor = Annotated[
 PromptTokens = Annotated[
     Text, _option("--prompt-tokens", "TOKENS", "Mean prompt: 1024, 8k or 8Ki [default: 1024].")
 ]
-OutputTokens = Annotated[
-    Text, _option("--output-tokens", "TOKENS", "Mean output [default: 256].")
-]
+OutputTokens = Annotated[Text, _option("--output-tokens", "TOKENS", "Mean output [default: 256].")]
 SloTtft = Annotated[
     Text, _option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
 ]
@@ -61,6 +59,13 @@ KvDtype = Annotated[
 ]
 Tp = Annotated[Text, _option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
 TpOne = Annotated[Text, _option("--tp", "N", "Tensor-parallel degree [default: 1].")]
+GpuMemory = Annotated[
+    Text,
+    _option(
+        "--gpu-memory", "SIZE",
+        "Memory of one GPU, say of a MIG slice [default: what a process sees, on file].",
+    ),
+]  # fmt: skip
 GpuMemoryUtilization = Annotated[
     Text,
     _option(

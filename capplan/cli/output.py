@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from capplan.cli.run import environment
+from capplan.cli.environment import environment
 from capplan.errors import CapplanError, did_you_mean
-from capplan.render.screen import Screen
-from capplan.results import Assumption
+
+if TYPE_CHECKING:  # `capplan --help` shows no screen
+    from capplan.render.screen import Screen
+    from capplan.results.assumptions import Assumption
 
 _FORMATS = ("auto", "table", "tsv")
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from capplan.cli.environment import environment
+from capplan.cli.exit_codes import EXIT_FINE
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
-from capplan.cli.run import EXIT_FINE, environment
+from capplan.errors import CapplanError
 from capplan.planner.parallelism import check_tp
 from capplan.planner.roofline import roofline
 from capplan.render.screen import Screen
-from capplan.results import RooflineInputs
+from capplan.results.roofline import RooflineInputs
 
 SCHEMA = "capplan.roofline/1"
 DEFAULT_BATCHES = "1,8,32,128,256"
+MAX_POINTS = 1000
 DEFAULT_CONTEXTS = "2048,8192"
 
 
@@ -41,24 +44,28 @@ def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str)
     dtype = inputs.dtype(options.dtype, model.spec)
     batches = inputs.token_list("--batch", options.batch, DEFAULT_BATCHES, "decode batches")
     contexts = inputs.token_list("--context", options.context, DEFAULT_CONTEXTS, "contexts")
+    if len(batches) * len(contexts) > MAX_POINTS:
+        raise CapplanError(
+            f"{len(batches)} batches at {len(contexts)} contexts are more than {MAX_POINTS} points",
+            hint="shorten --batch or --context",
+        )
     kv_dtype = inputs.kv_dtype(options.kv_dtype, model.spec, dtype)
     result = roofline(
         model.spec, hardware.id, hardware.spec,
         tp=tp, dtype=dtype, kv_dtype=kv_dtype, batches=batches, contexts=contexts,
     )  # fmt: skip
-    asked = RooflineInputs(
-        model.id, hardware.id, result.dtype, kv_dtype, tp, batches, contexts
-    )
+    asked = RooflineInputs(model.id, hardware.id, result.dtype, kv_dtype, tp, batches, contexts)
 
     def screen() -> Screen:
         from capplan.render.roofline import screen as render
 
-        return render(result, inputs.assumptions, environment().width)
+        return render(result, inputs.assumptions)
 
-    show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
     if plot is not None:
         from capplan.render.roofline_file import write
 
+        # First: an answer is whole, or there is none.
         write(result, Path(plot))
         environment().stderr.write(f"wrote {plot}\n")
+    show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE

@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
-from contextvars import ContextVar
+from contextlib import redirect_stdout
+from dataclasses import replace
 from typing import Any
 
 import typer
 
-from capplan.cli.environment import Environment, from_process
-from capplan.errors import CapplanError
+from capplan.cli.app import app
+from capplan.cli.environment import Environment, from_process, running_in
+from capplan.cli.exit_codes import EXIT_ERROR, EXIT_FINE, EXIT_INTERRUPTED
+from capplan.errors import CapplanError, did_you_mean, one_line
 
-EXIT_FINE, EXIT_NO, EXIT_ERROR, EXIT_INTERRUPTED = 0, 1, 2, 130
-
-_environment: ContextVar[Environment] = ContextVar("environment")
-
-
-def environment() -> Environment:
-    """The environment of the command that is running."""
-    return _environment.get()
+MAX_MESSAGE = 500
 
 
 def run(arguments: Sequence[str], env: Environment | None = None) -> int:
-    """Run one command line; returns its exit code and never raises for bad input.
-
-    0: answered; 1: answered, and the answer is no; 2: could not answer; 130: interrupted.
-    """
+    """Run one command line; returns its exit code and never raises for bad input."""
     env = env or from_process()
-    token = _environment.set(env)
-    try:
+    with running_in(env):
         return _run(list(arguments), env)
-    finally:
-        _environment.reset(token)
 
 
 def _run(arguments: list[str], env: Environment) -> int:
-    from capplan.cli.app import app
-
     as_json = "--json" in arguments
     try:
-        code = app(arguments, prog_name="capplan", standalone_mode=False)
+        # typer prints help to sys.stdout, wherever that leads.
+        with redirect_stdout(env.stdout):
+            code = app(arguments, prog_name="capplan", standalone_mode=False)
         env.stdout.flush()
         return code if isinstance(code, int) else EXIT_FINE
     except CapplanError as error:
@@ -69,28 +58,38 @@ def _usage_error(error: Any, arguments: list[str]) -> CapplanError:
     command = next((word for word in arguments if not word.startswith("-")), "")
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", None) or f"capplan {command}".strip()
-    return CapplanError(
-        message[:1].lower() + message[1:400], hint=f"see `{path} --help`"
-    )
+    hint = f"see `{path} --help`"
+    if hasattr(error, "possibilities"):  # an unknown option
+        message = f"no such option `{error.option_name}`"
+        near = did_you_mean(error.option_name[:100], error.possibilities or ())
+        hint = f"{near} {hint}" if near else hint
+    return CapplanError(message[:1].lower() + message[1:], hint=hint)
 
 
 def _report(env: Environment, error: CapplanError, as_json: bool) -> None:
+    # Messages quote what was given: names and texts of any length, and control sequences.
+    message = one_line(error.message, MAX_MESSAGE)
+    hint = one_line(error.hint, MAX_MESSAGE) if error.hint else None
+    location = error.location and replace(
+        error.location, file=one_line(error.location.file, MAX_MESSAGE)
+    )
     if as_json:
-        location = error.location
+        import json
+
         content = {
             "error": {
-                "message": error.message,
+                "message": message,
                 "file": location.file if location else None,
                 "line": location.line if location else None,
                 "column": location.column if location else None,
-                "hint": error.hint,
+                "hint": hint,
             }
         }
         env.stderr.write(json.dumps(content, ensure_ascii=False) + "\n")
         return
-    lines = [f"error: {error.message}"]
-    if error.location is not None:
-        lines.append(f"  --> {error.location}")
-    if error.hint:
-        lines.append(f"hint: {error.hint}")
+    lines = [f"error: {message}"]
+    if location is not None:
+        lines.append(f"  --> {location}")
+    if hint:
+        lines.append(f"hint: {hint}")
     env.stderr.write("\n".join(lines) + "\n")

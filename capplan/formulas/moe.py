@@ -15,4 +15,5 @@ def distinct_experts(num_experts: int, experts_per_token: int, tokens: float) ->
     >>> round(distinct_experts(256, 8, 64), 1)
     222.4
     """
-    return num_experts * (1 - (1 - experts_per_token / num_experts) ** tokens)
+    missed: float = (1 - experts_per_token / num_experts) ** tokens
+    return num_experts * (1 - missed)

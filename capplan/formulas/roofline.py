@@ -28,8 +28,8 @@ def attainable_flop_per_s(
 ) -> float:
     """The roof over an intensity: min(peak, bandwidth x intensity) (Williams 2009, eq. 1).
 
-    >>> attainable_flop_per_s(1.0, 312e12, 2039e9) / 312e12
-    0.006535256410256411
+    >>> round(attainable_flop_per_s(1.0, 312e12, 2039e9) / 312e12, 6)
+    0.006535
     """
     return min(peak_flops_per_s, bandwidth_bytes_per_s * intensity)
 

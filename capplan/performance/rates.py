@@ -11,9 +11,10 @@ from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
 from capplan.specs.hardware import AllReduceMeasurement, ComputeFormat, HardwareSpec
 
-# Medians over the accelerators that were measured (docs/model.md, "Achievable fractions"):
-# bandwidth 0.80 is also what NVIDIA's aiconfigurator assumes for every system.
-DEFAULT_GEMM_FRACTION = {16: 0.65, 8: 0.55, 4: 0.35}
+# Medians over the accelerators of the catalogue that were measured, by bits of the format
+# (docs/model.md; a test compares them). 0.80 of the bandwidth is also what NVIDIA's
+# aiconfigurator assumes for every system.
+DEFAULT_GEMM_FRACTION = {16: 0.75, 8: 0.62, 4: 0.38}
 DEFAULT_BANDWIDTH_FRACTION = 0.80
 DEFAULT_LINK_FRACTION = 0.75  # ring all-reduce over a switched link
 DEFAULT_LINK_LATENCY_S = 5e-6

@@ -151,9 +151,7 @@ class StepModel:
         """A step of decodes and prefill chunks; every chunk is taken to end its prompt."""
         return self.time(self.batch(num_decodes, decode_reads, chunks))
 
-    def batch(
-        self, num_decodes: float, decode_reads: WindowSums, chunks: Sequence[Chunk]
-    ) -> Batch:
+    def batch(self, num_decodes: float, decode_reads: WindowSums, chunks: Sequence[Chunk]) -> Batch:
         """The sums of a mixed step."""
         windows = self.windows
         return Batch(
@@ -166,8 +164,7 @@ class StepModel:
                 for w in windows
             },
             prefill_kv_tokens={
-                w: sum(c.tokens + tokens_held(c.context_tokens, w) for c in chunks)
-                for w in windows
+                w: sum(c.tokens + tokens_held(c.context_tokens, w) for c in chunks) for w in windows
             },
         )
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 
 from capplan.formulas.roofline import ridge_flop_per_byte
-from capplan.results import HardwareFacts, LayerFacts, ModelFacts, PriceFacts, TensorGroupFacts
+from capplan.results.catalogue import (
+    HardwareFacts,
+    LayerFacts,
+    ModelFacts,
+    PriceFacts,
+    TensorGroupFacts,
+)
 from capplan.specs.catalogue import Found
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import kv_bytes_per_token

@@ -12,21 +12,14 @@ from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep, Replica
 from capplan.planner.suggestions import suggest
-from capplan.results import (
-    Bounds,
-    GpusPlan,
-    GpusResult,
-    ReplicaFacts,
-    ServiceLevel,
-    TpOption,
-)
+from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, ServiceLevel, TpOption
 from capplan.specs.kv_cache import kv_bytes_per_token
 
 
 def plan_fleet(questions: Sequence[Question]) -> GpusResult:
     """Answer the same question for each accelerator; the cheapest feasible one is the plan."""
     plans = sorted((plan(question) for question in questions), key=_preference)
-    return GpusResult(plans[0], tuple(plans))
+    return GpusResult.cheapest_first(plans)
 
 
 def plan(question: Question) -> GpusPlan:
@@ -107,14 +100,23 @@ def _fault(replica: Replica) -> str | None:
 def _bounds(replica: Replica, best: MeanStep) -> Bounds:
     question, tp = replica.question, replica.tp
     rate = question.workload.arrival_rate_per_s
-    demand = _concurrency(question) * replica.sequence_bytes_per_gpu
-    memory = capacity.units_needed(demand, replica.pool_bytes_per_gpu)
+    at_limits = _memory_replicas(replica)
     prefill = capacity.units_needed(rate, replica.prefill_requests_per_s())
     decode = _decode_replicas(replica)
-    combined = max(memory, decode, prefill)
-    if question.fleet.replica_output_tokens_per_s is None:
-        combined = max(combined, capacity.units_needed(rate, best.requests_per_s))
+    if question.fleet.replica_output_tokens_per_s is not None:
+        combined = max(at_limits, decode, prefill)
+    else:
+        # The steady state minds the pool itself. Requests that finish sooner than the limits
+        # allow hold memory for less time, so Little's law at the limits may ask for more.
+        combined = max(decode, prefill, capacity.units_needed(rate, best.requests_per_s))
+    memory = min(at_limits, combined)
     return Bounds(memory * tp, decode * tp, prefill * tp, combined * tp)
+
+
+def _memory_replicas(replica: Replica) -> int:
+    """Replicas whose pools hold everything in flight when each request takes its limits."""
+    demand = _concurrency(replica.question) * replica.sequence_bytes_per_gpu
+    return capacity.units_needed(demand, replica.pool_bytes_per_gpu)
 
 
 def _decode_replicas(replica: Replica) -> int:
@@ -167,9 +169,8 @@ def _feasible(question: Question, sizing: _Sizing, options: tuple[TpOption, ...]
     operating = replica.mean_step_at_rate(per_replica) or sizing.best_step
     most = _most_requests_per_s(question, sizing.best_step)
     binding, limit = _binding(replica, bounds, sizing.best_step)
-    base = _base(question)
     return replace(
-        base,
+        _priced(_base(question), question, fleet.num_gpus),
         feasible=True,
         binding=binding,
         binding_limit=limit,
@@ -186,7 +187,6 @@ def _feasible(question: Question, sizing: _Sizing, options: tuple[TpOption, ...]
         / most
         * num_replicas
         / (num_replicas + question.fleet.num_spares),
-        **_money(question, fleet.num_gpus),
         tp_options=options,
     )
 
@@ -200,11 +200,9 @@ def _most_requests_per_s(question: Question, best: MeanStep) -> float:
 
 def _binding(replica: Replica, bounds: Bounds, best: MeanStep) -> tuple[str, str]:
     """The single bound that asks for the most GPUs, or the combination that asks for more."""
-    singles = {
-        "memory": bounds.num_gpus_memory,
-        "decode": bounds.num_gpus_decode,
-        "prefill": bounds.num_gpus_prefill,
-    }
+    singles = {"decode": bounds.num_gpus_decode, "prefill": bounds.num_gpus_prefill}
+    if _memory_replicas(replica) * replica.tp <= bounds.num_gpus_combined:
+        singles["memory"] = bounds.num_gpus_memory
     most = max(singles, key=lambda name: singles[name])
     if bounds.num_gpus_combined == singles[most]:
         limit = {"memory": "kv_memory", "decode": "tpot", "prefill": "compute"}[most]
@@ -241,25 +239,26 @@ def _service_levels(question: Question, step: MeanStep) -> tuple[ServiceLevel, .
     return tuple(levels)
 
 
-def _money(question: Question, num_gpus: int) -> dict[str, float | str | None]:
+def _priced(plan: GpusPlan, question: Question, num_gpus: int) -> GpusPlan:
     price = question.fleet.usd_per_gpu_hour
     source: str | None = "--price"
     if price is None:
         listed = question.hardware.list_price
         if listed is None:
-            return {}
+            return plan
         price = listed.usd_per_gpu_hour
         where = " ".join(part for part in (listed.provider, listed.instance) if part)
         source = f"{where}, {listed.tier}, {listed.as_of.isoformat()}"
     per_hour = price * num_gpus
     workload = question.workload
     tokens_per_s = workload.arrival_rate_per_s * workload.output_tokens
-    return {
-        "usd_per_gpu_hour": price,
-        "usd_per_hour": per_hour,
-        "usd_per_million_output_tokens": capacity.usd_per_million_tokens(per_hour, tokens_per_s),
-        "price_source": source,
-    }
+    return replace(
+        plan,
+        usd_per_gpu_hour=price,
+        usd_per_hour=per_hour,
+        usd_per_million_output_tokens=capacity.usd_per_million_tokens(per_hour, tokens_per_s),
+        price_source=source,
+    )
 
 
 def _option(sizing: _Sizing) -> TpOption:

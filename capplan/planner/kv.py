@@ -10,7 +10,7 @@ from capplan.formulas import paging
 from capplan.performance.rates import compute_format
 from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import EngineSettings
-from capplan.results import BlockSizeRow, KvFit, KvLayerKind, KvResult
+from capplan.results.kv import BlockSizeRow, KvFit, KvLayerKind, KvResult
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import (
     kv_bytes_per_sequence,
@@ -74,8 +74,8 @@ def kv_answer(question: KvQuestion) -> KvResult:
         context_tokens=question.context_tokens,
         kv_bytes_per_sequence=_sequence_bytes(question, engine.kv_dtype, 1),
         kv_bytes_per_sequence_per_gpu=_sequence_bytes(question, engine.kv_dtype, tp),
-        visible_memory_bytes=question.hardware.visible_memory_bytes,
-        budget_bytes_per_gpu=_budget(question),
+        visible_memory_bytes=engine.gpu_memory_bytes or question.hardware.visible_memory_bytes,
+        budget_bytes_per_gpu=engine.budget_bytes_per_gpu(question.hardware),
         reserve_bytes_per_gpu=engine.reserve_bytes,
         kv_pool_bytes_per_gpu=here.kv_pool_bytes_per_gpu,
         num_sequences=here.num_sequences,
@@ -113,10 +113,6 @@ def _check(question: KvQuestion) -> None:
         )
 
 
-def _budget(question: KvQuestion) -> float:
-    return question.hardware.visible_memory_bytes * question.engine.gpu_memory_utilization
-
-
 def _sequence_bytes(question: KvQuestion, kv_dtype: str, tp: int) -> float:
     engine = question.engine
     return kv_bytes_per_sequence(
@@ -127,7 +123,7 @@ def _sequence_bytes(question: KvQuestion, kv_dtype: str, tp: int) -> float:
 def _fit(question: KvQuestion, dtype: str | None, kv_dtype: str, tp: int) -> KvFit:
     model, engine = question.model, question.engine
     weights = weight_bytes_per_gpu(model, tp, dtype)
-    pool = _budget(question) - weights - engine.reserve_bytes
+    pool = engine.budget_bytes_per_gpu(question.hardware) - weights - engine.reserve_bytes
     sequence = _sequence_bytes(question, kv_dtype, tp)
     longest = tokens_that_fit(model, pool, kv_dtype, tp, engine.block_size) if pool > 0 else 0
     held = int(pool // sequence) if sequence else _UNBOUNDED_SEQUENCES

@@ -36,14 +36,14 @@ def parse_lengths(text: str) -> tuple[int, ...]:
             return _bounded([parse_tokens(part, positive=True) for part in text.split(",")])
         return _distribution(name.strip(), rest)
     except QuantityError as error:
-        raise CapplanError(f"lengths: {error.message}", hint=error.hint) from None
+        raise CapplanError(f"--lengths: {error.message}", hint=error.hint) from None
 
 
 def _distribution(name: str, rest: str) -> tuple[int, ...]:
     if name not in _SHAPES:
         raise QuantityError(
-            f"`{name}` is not a distribution of lengths",
-            hint=did_you_mean(name, _SHAPES) or f"one of: {', '.join(_SHAPES)}",
+            f"`{name[:40]}` is not a distribution of lengths",
+            hint=did_you_mean(name[:40], _SHAPES) or f"one of: {', '.join(_SHAPES)}",
         )
     if name == "fixed":
         return _bounded([parse_tokens(rest, positive=True)])
@@ -52,7 +52,7 @@ def _distribution(name: str, rest: str) -> tuple[int, ...]:
     if not found:
         example = {"uniform": "uniform:64-2048", "normal": "normal:1024,200"}
         raise QuantityError(
-            f"`{name}:{rest}` needs two numbers",
+            f"`{name}:{rest[:40]}` needs two numbers",
             hint=f"write it like `{example.get(name, 'lognormal:1024,0.8')}`",
         )
     middle = parse_tokens(first, positive=True)
@@ -81,8 +81,11 @@ def _variation(text: str) -> float:
         value = float(text)
     except ValueError:
         value = parse_fraction(text, positive=True)
-    if not 0 < value <= 10:
-        raise QuantityError(f"a coefficient of variation of `{text}` is out of range (0 to 10)")
+    if not 0.001 <= value <= 10:
+        raise QuantityError(
+            f"a coefficient of variation of `{text[:40]}` is out of range",
+            hint="write 0.001 to 10, or fixed:1024 for requests of one length",
+        )
     return value
 
 
@@ -95,5 +98,6 @@ def _bounded(lengths: list[int]) -> tuple[int, ...]:
     if len(lengths) > MAX_LENGTHS:
         raise QuantityError(f"{len(lengths):,} lengths are more than {MAX_LENGTHS:,}")
     if max(lengths) > MAX_TOKENS:
-        raise QuantityError(f"a length of {format_tokens(max(lengths))} tokens is absurd")
+        longest = format_tokens(max(lengths))
+        raise QuantityError(f"a length of {longest} tokens is more than {MAX_TOKENS:,}")
     return tuple(lengths)

@@ -52,7 +52,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """``dtype`` None keeps the weights as stored; ``tp`` None searches."""
+    """``dtype`` None keeps the weights as stored; ``tp`` None searches.
+
+    ``gpu_memory_bytes`` None is what the accelerator's file says that a process sees.
+    """
 
     dtype: str | None
     kv_dtype: str
@@ -61,6 +64,12 @@ class EngineSettings:
     reserve_bytes: int = DEFAULT_RESERVE_BYTES
     block_size: int = DEFAULT_BLOCK_SIZE
     max_num_batched_tokens: int = DEFAULT_MAX_NUM_BATCHED_TOKENS
+    gpu_memory_bytes: int | None = None
+
+    def budget_bytes_per_gpu(self, hardware: HardwareSpec) -> float:
+        """Memory that the engine may take on each GPU: visible x utilisation."""
+        visible = self.gpu_memory_bytes or hardware.visible_memory_bytes
+        return visible * self.gpu_memory_utilization
 
 
 @dataclass(frozen=True, slots=True)

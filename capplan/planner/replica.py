@@ -53,16 +53,11 @@ class Replica:
         return weight_bytes_per_gpu(self.question.model, self.tp, self.question.engine.dtype)
 
     @property
-    def budget_bytes_per_gpu(self) -> float:
-        """Memory that the engine may take: visible x utilisation."""
-        visible = self.question.hardware.visible_memory_bytes
-        return visible * self.question.engine.gpu_memory_utilization
-
-    @property
     def pool_bytes_per_gpu(self) -> float:
         """KV pool on each GPU; negative where the weights do not fit."""
-        taken = self.weight_bytes_per_gpu + self.question.engine.reserve_bytes
-        return self.budget_bytes_per_gpu - taken
+        engine = self.question.engine
+        taken = self.weight_bytes_per_gpu + engine.reserve_bytes
+        return engine.budget_bytes_per_gpu(self.question.hardware) - taken
 
     @cached_property
     def sequence_bytes_per_gpu(self) -> float:

@@ -12,7 +12,7 @@ from capplan.performance.rates import compute_format
 from capplan.planner.parallelism import allowed_tps
 from capplan.planner.question import Question
 from capplan.planner.replica import Replica
-from capplan.results import Suggestion
+from capplan.results.gpus import Suggestion
 
 _SMALLER_FORMATS = ("fp8", "int8", "nvfp4", "int4")
 

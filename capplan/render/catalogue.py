@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from capplan import units
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
-from capplan.results import HardwareFacts, ModelFacts
+from capplan.results.catalogue import HardwareFacts, ModelFacts
 
 
 def hardware_list(facts: Sequence[HardwareFacts]) -> Screen:

@@ -7,13 +7,14 @@ from dataclasses import fields
 
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
-from capplan.results import Assumption, GpusPlan, GpusResult, ServiceLevel
-from capplan.results import GpusInputs as Inputs
+from capplan.results.assumptions import Assumption
+from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ServiceLevel
+from capplan.results.gpus import GpusInputs as Inputs
 
 NOT_MEASURED = (
-    "These are roofline bounds: means, without queueing, at rates derated to what was measured "
-    "on this accelerator. They are not calibrated against serving runs yet, so they carry no "
-    "error band; P99 under bursts needs more."
+    "These are roofline bounds: means, without queueing, at the achieved rates under Assumed. "
+    "They are not calibrated against serving runs yet, so they carry no error band; P99 under "
+    "bursts needs more."
 )
 _WHY_NOT = {
     "weights": "the weights do not fit",
@@ -26,7 +27,7 @@ _WHY_NOT = {
 
 def screen(result: GpusResult, inputs: Inputs, assumptions: Sequence[Assumption]) -> Screen:
     """The plan in full; beside it the other accelerators where several were asked for."""
-    plan = result.plan
+    plan: GpusPlan = result
     tables = [_comparison(result)] if len(result.candidates) > 1 else []
     tables += _plan_tables(plan, inputs) if plan.feasible else _infeasible_tables(plan)
     return Screen(
@@ -51,9 +52,11 @@ def _headline(plan: GpusPlan, inputs: Inputs) -> str:
         f"{plan.num_gpus} x {plan.hardware} for {what}: "
         f"{shows.plural(plan.num_replicas, 'replica')} x TP {plan.tp}.\n"
     )
-    spares = shows.plural(plan.num_spare_replicas, "spare replica")
+    spares = "no spare"
+    if plan.num_spare_replicas:
+        spares = f"{shows.plural(plan.num_spare_replicas, 'spare replica')} included"
     nodes = f"{shows.plural(plan.num_nodes, 'node')} of {plan.gpus_per_node}"
-    text += f"Get {plan.num_gpus_rounded}: {nodes}, {spares} included"
+    text += f"Get {plan.num_gpus_rounded}: {nodes}, {spares}"
     if plan.usd_per_hour is not None and plan.usd_per_million_output_tokens is not None:
         text += (
             f"; {shows.money(plan.usd_per_hour)}/hour, "
@@ -211,7 +214,7 @@ def _for_programs(result: GpusResult) -> Table:
         "hardware", "feasible", "binding", "binding_limit", "tp", "num_replicas", "num_gpus",
         "num_gpus_rounded", "concurrency", "usd_per_hour", "usd_per_million_output_tokens",
     ]  # fmt: skip
-    bounds = [field.name for field in fields(result.plan.bounds)] if result.plan.bounds else []
+    bounds = [field.name for field in fields(Bounds)]
     rows = [
         [getattr(plan, name) for name in names]
         + [getattr(plan.bounds, name) if plan.bounds else None for name in bounds]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from capplan.results import Assumption
+from capplan.results.assumptions import Assumption
 
 
 def document(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
-from capplan.results import Assumption, KvResult
+from capplan.results.assumptions import Assumption
+from capplan.results.kv import KvResult
 
 _MOST_FITS = 24
 

@@ -9,19 +9,20 @@ from typing import Any
 
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
-from capplan.results import Assumption, RooflineResult
+from capplan.results.assumptions import Assumption
+from capplan.results.roofline import RooflineResult
 from capplan.units import TERA
 
 PLOT_HEIGHT = 20
 MAX_PLOT_WIDTH = 110
 
 
-def screen(result: RooflineResult, assumptions: Sequence[Assumption], width: int) -> Screen:
+def screen(result: RooflineResult, assumptions: Sequence[Assumption]) -> Screen:
     return Screen(
         headline=_headline(result),
         tables=[_points(result)],
         notes=[_reading(result)],
-        plot=_plot(result, min(width, MAX_PLOT_WIDTH)),
+        plot=lambda width: _plot(result, min(width, MAX_PLOT_WIDTH)),
         assumptions=assumptions,
         next_commands=[f"capplan gpus --qps 100 --hardware {result.hardware}"],
     )
@@ -68,6 +69,7 @@ def _plot(result: RooflineResult, width: int) -> str:
     import plotext  # a tenth of a second, and only people look at it
 
     axes = roof_axes(result)
+    plotext.terminal.limit(width=False, height=False)  # the width is ours to choose
     figure = plotext.figure
     figure.clear()
     figure.plot_size(width, PLOT_HEIGHT)

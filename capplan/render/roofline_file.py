@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,12 @@ from typing import Any
 from capplan.errors import CapplanError, Location
 from capplan.render import shows
 from capplan.render.roofline import RoofAxes, roof_axes
-from capplan.results import RooflinePoint, RooflineResult
+from capplan.results.roofline import RooflinePoint, RooflineResult
 from capplan.units import TERA
 
 SUFFIXES = (".png", ".svg")
 # Okabe-Ito: told apart with any colour vision, and by shape without colour.
-_STYLES = {"decode": ("#D55E00", "o"), "prefill": ("#0072B2", "^")}
+DECODE, PREFILL = "#D55E00", "#0072B2"
 
 
 def check_file(name: str) -> None:
@@ -70,14 +70,8 @@ def _draw(axes: Any, result: RooflineResult, roof: RoofAxes) -> None:
     ):
         xs, ys = zip(*line, strict=True)
         axes.plot(xs, ys, style, color="black", linewidth=1.6, label=label)
-    for phase, (colour, marker) in _STYLES.items():
-        points = [point for point in result.points if point.phase == phase]
-        if not points:
-            continue
-        xs = tuple(point.intensity_flop_per_byte for point in points)
-        ys = tuple(point.attainable_flop_per_s / TERA for point in points)
-        axes.plot(xs, ys, marker, color=colour, markersize=8, label=phase, clip_on=False)
-        _annotate(axes, points)
+    _draw_decode(axes, [point for point in result.points if point.phase == "decode"])
+    _draw_prefill(axes, [point for point in result.points if point.phase == "prefill"])
     axes.axvline(result.ridge_flop_per_byte, color="0.6", linewidth=0.8, linestyle=":")
     axes.set(
         xscale="log",
@@ -88,29 +82,47 @@ def _draw(axes: Any, result: RooflineResult, roof: RoofAxes) -> None:
         ylabel="attainable (TFLOP/s a GPU)",
         title=_title(result),
     )
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(visible=True, which="major", color="0.9")
     axes.legend(loc="lower right", frameon=False)
 
 
-def _annotate(axes: Any, points: Iterable[RooflinePoint]) -> None:
-    """Name the decode batches at the shortest context, and the prompts."""
-    points = list(points)
+def _draw_decode(axes: Any, points: Sequence[RooflinePoint]) -> None:
+    """Filled and labelled by batch at the shortest context, hollow at longer ones."""
     shortest = min(point.context_tokens for point in points)
-    for point in points:
-        if point.phase == "decode" and point.context_tokens != shortest:
+    for label, fill, chosen in (
+        (f"decode at {shortest:,} tokens", DECODE, [p for p in points if _is(p, shortest)]),
+        ("decode at more", "white", [p for p in points if not _is(p, shortest)]),
+    ):
+        if not chosen:
             continue
-        text = (
-            f"batch {point.num_sequences}"
-            if point.phase == "decode"
-            else f"{point.context_tokens:,} tokens"
-        )
-        axes.annotate(
-            text,
-            (point.intensity_flop_per_byte, point.attainable_flop_per_s / TERA),
-            textcoords="offset points",
-            xytext=(6, -14),
-            fontsize=8,
-        )
+        xs, ys = _coordinates(chosen)
+        axes.plot(xs, ys, "o", color=DECODE, markerfacecolor=fill, markersize=8, label=label)
+    for point in points:
+        if _is(point, shortest):
+            _label(axes, point, f"batch {point.num_sequences}", (8, -12), "left")
+
+
+def _draw_prefill(axes: Any, points: Sequence[RooflinePoint]) -> None:
+    xs, ys = _coordinates(points)
+    axes.plot(xs, ys, "^", color=PREFILL, markersize=9, label="prefill, by tokens")
+    for point in points:
+        _label(axes, point, f"{point.context_tokens:,}", (0, 9), "center")
+
+
+def _is(point: RooflinePoint, context_tokens: int) -> bool:
+    return point.context_tokens == context_tokens
+
+
+def _coordinates(points: Sequence[RooflinePoint]) -> tuple[list[float], list[float]]:
+    xs = [point.intensity_flop_per_byte for point in points]
+    return xs, [point.attainable_flop_per_s / TERA for point in points]
+
+
+def _label(axes: Any, point: RooflinePoint, text: str, offset: tuple[int, int], side: str) -> None:
+    (x,), (y,) = _coordinates([point])
+    axes.annotate(text, (x, y), textcoords="offset points", xytext=offset, fontsize=8, ha=side)
 
 
 def _title(result: RooflineResult) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from capplan.results import Assumption
+from capplan.results.assumptions import Assumption
 
 # Plain text is shown as it is; a missing value as a dash.
 Show = Callable[[Any], str]
@@ -48,7 +48,7 @@ class Screen:
     headline: str
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()  # sentences under the tables
-    plot: str | None = None
+    plot: Callable[[int], str] | None = None  # given the width; only drawn for people
     assumptions: Sequence[Assumption] = ()
     next_commands: Sequence[str] = ()
     tsv: Table | None = None  # one table for programs instead of the people's ones

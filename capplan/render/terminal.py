@@ -34,7 +34,7 @@ def draw(screen: Screen, stream: TextIO, width: int, *, colour: bool) -> None:
     if screen.plot:
         console.print()
         # Already laid out for the width; wrapping would tear it.
-        console.out(screen.plot, highlight=False)
+        console.out(screen.plot(console.width), highlight=False)
     for note in screen.notes:
         console.print()
         console.print(Text(note))

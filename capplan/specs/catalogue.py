@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from capplan.errors import CapplanError, Location, nearest_name
+from capplan.errors import CapplanError, nearest_name
 from capplan.specs.documents import read_yaml
 from capplan.specs.fields import validate
 from capplan.specs.hardware import HardwareSpec
@@ -50,13 +50,13 @@ def load_model(name: str) -> Found[ModelSpec]:
     if not _is_path(name):
         return _by_name(ModelSpec, "models", name)
     path = Path(name)
-    if path.is_dir():
+    if _holds(path.is_dir):
         path = path / "config.json"
     if path.suffix == ".json":
         from capplan.specs.hf_config import read_config  # most questions never need it
 
         return Found(name, read_config(path), path)
-    if not path.exists() and path.suffix not in _SUFFIXES:
+    if not _holds(path.exists) and path.suffix not in _SUFFIXES:
         # `meta-llama/Llama-3.1-8B` looks like a path and is an alias.
         return _by_name(ModelSpec, "models", name)
     return _load_file(ModelSpec, path, name)
@@ -72,14 +72,25 @@ def load_all(spec: type[S], folder: str) -> list[Found[S]]:
     return [_load_file(spec, path, stem) for stem, path in sorted(_files(folder).items())]
 
 
+def _holds(test: Callable[[], bool]) -> bool:
+    """Whether a path exists, is a folder, ...: one that the system refuses to look at is not."""
+    try:
+        return test()
+    except (OSError, ValueError):
+        return False
+
+
 def _is_path(name: str) -> bool:
     return "/" in name or os.sep in name or name.endswith(_SUFFIXES)
 
 
+def _own_folders() -> list[str]:
+    return [part for part in os.environ.get("CAPPLAN_PATH", "").split(os.pathsep) if part]
+
+
 def _folders(folder: str) -> Iterator[Path]:
-    for part in os.environ.get("CAPPLAN_PATH", "").split(os.pathsep):
-        if part:
-            yield Path(part) / folder
+    for part in _own_folders():
+        yield Path(part) / folder
     bundled = _PACKAGE / "_catalog" / folder
     # A wheel carries the catalogue inside; a checkout has it beside the package.
     yield bundled if bundled.is_dir() else _PACKAGE.parent / folder
@@ -89,7 +100,7 @@ def _files(folder: str) -> dict[str, Path]:
     """Stem to file; an earlier folder shadows a later one."""
     found: dict[str, Path] = {}
     for place in _folders(folder):
-        if place.is_dir():
+        if _holds(place.is_dir):
             for path in sorted(place.glob("*.yaml")):
                 found.setdefault(path.stem, path)
     return found
@@ -100,7 +111,7 @@ def _load_file(spec: type[S], path: Path, name: str) -> Found[S]:
 
 
 def _by_name(spec: type[S], folder: str, name: str) -> Found[S]:
-    files = _files(folder)
+    files: dict[str, Path] = _files(folder)
     wanted = _normalised(name)
     for stem, path in files.items():
         if _normalised(stem) == wanted:
@@ -138,5 +149,7 @@ def _unknown(folder: str, name: str, known: list[str]) -> CapplanError:
     near = nearest_name(name[:200], known)
     hint = f"did you mean `{near}`? " if near else ""
     hint += f"`capplan {folder} list` shows all; a path to a file works too"
-    location = Location(short) if "/" in name else None
-    return CapplanError(f"unknown {what} `{short}`", hint=hint, location=location)
+    missing = [part for part in _own_folders() if not _holds(Path(part).is_dir)]
+    if missing:
+        hint += f"; CAPPLAN_PATH names `{missing[0]}`, which is no folder"
+    return CapplanError(f"unknown {what} `{short}`", hint=hint)

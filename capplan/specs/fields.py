@@ -2,44 +2,96 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+)
 
 from capplan import units
-from capplan.errors import CapplanError, QuantityError, did_you_mean
+from capplan.errors import CapplanError, QuantityError, did_you_mean, one_line
 from capplan.specs.documents import Document
 
 
 class Spec(BaseModel):
     """Base of all specification parts: immutable, and an unknown field is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
-def _quantity(parse: Callable[..., Any], example: str) -> BeforeValidator:
+class SpecError(ValueError):
+    """A fault between fields, found by a model's own check.
+
+    ``path`` leads to where it stands, from the part that is checked.
+    """
+
+    def __init__(self, message: str, *path: str | int, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path
+        self.hint = hint
+
+
+def _quantity(parse: Callable[..., Any], example: str, least: str, most: str) -> BeforeValidator:
+    """A text with a unit; outside ``least`` to ``most`` no such thing was ever built."""
+    bounds = parse(least), parse(most)
+
     def validate(value: Any) -> Any:
         if not isinstance(value, str):
-            raise QuantityError(f"`{value}` has no unit", hint=f"write it like `{example}`")
-        return parse(value, positive=True)
+            problem = "has no unit" if _is_number(value) else "is not a quantity"
+            raise QuantityError(f"{shown(value)} {problem}", hint=f"write it like `{example}`")
+        found = parse(value, positive=True)
+        if not bounds[0] <= found <= bounds[1]:
+            hint = f"{least} to {most} are possible"
+            raise QuantityError(f"`{value}` is out of range", hint=hint)
+        return found
 
     return BeforeValidator(validate)
 
 
-Bytes = Annotated[int, _quantity(units.parse_bytes, "80 GB or 80 GiB")]
-BytesPerS = Annotated[float, _quantity(units.parse_bytes_per_s, "3.35 TB/s or 400 Gbit/s")]
-FlopPerS = Annotated[float, _quantity(units.parse_flop_per_s, "989.4 TFLOP/s")]
-Seconds = Annotated[float, _quantity(units.parse_duration, "5.1 us")]
-Watts = Annotated[float, _quantity(units.parse_power, "700 W")]
-Hertz = Annotated[float, _quantity(units.parse_frequency, "1830 MHz")]
+def _iso_date(value: Any) -> Any:
+    # pydantic would read 20261109 as seconds since 1970.
+    if not isinstance(value, str):
+        raise QuantityError(f"{shown(value)} is not a date", hint="write it like 2026-11-09")
+    return value
+
+
+def _no_controls(text: str) -> str:
+    if found := _CONTROLS.search(text):
+        raise ValueError(f"holds the control character {found[0]!a}")
+    return text
+
+
+# What a terminal would obey instead of show: escape sequences, and marks that reverse the text.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+Bytes = Annotated[int, _quantity(units.parse_bytes, "80 GB or 80 GiB", "1 kB", "1 PB")]
+BytesPerS = Annotated[
+    float,
+    _quantity(units.parse_bytes_per_s, "3.35 TB/s or 400 Gbit/s", "1 MB/s", "1 PB/s"),
+]
+FlopPerS = Annotated[
+    float, _quantity(units.parse_flop_per_s, "989.4 TFLOP/s", "1 GFLOP/s", "1 EFLOP/s")
+]
+Seconds = Annotated[float, _quantity(units.parse_duration, "5.1 us", "1 ns", "1 h")]
+Watts = Annotated[float, _quantity(units.parse_power, "700 W", "1 W", "1 MW")]
+Hertz = Annotated[float, _quantity(units.parse_frequency, "1830 MHz", "1 MHz", "1000 GHz")]
+Date = Annotated[date, BeforeValidator(_iso_date)]
 
 # Counts are bounded so that no product of them leaves the range where floats are sane.
 Count = Annotated[int, Strict(), Field(ge=1, le=10**9)]
 CountOrZero = Annotated[int, Strict(), Field(ge=0, le=10**15)]
 Flag = Annotated[bool, Strict()]
-Text = Annotated[str, Field(min_length=1, max_length=500)]
-Fraction = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Text = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_no_controls)]
+Fraction = Annotated[float, Strict(), Field(gt=0, le=1, allow_inf_nan=False)]
 Sources = Annotated[tuple[Text, ...], Field(min_length=1)]
 
 S = TypeVar("S", bound=Spec)
@@ -51,9 +103,7 @@ def validate(spec: type[S], document: Document) -> S:
     Raises CapplanError for the first fault, with its place and the number of further faults.
     """
     if not isinstance(document.data, dict):
-        raise CapplanError(
-            "should be a mapping of fields at the top", location=document.locate(())
-        )
+        raise CapplanError("the file should be a mapping of fields", location=document.locate(()))
     try:
         return spec.model_validate(document.data)
     except ValidationError as error:
@@ -62,11 +112,17 @@ def validate(spec: type[S], document: Document) -> S:
 
 def _first_fault(spec: type[Spec], document: Document, error: ValidationError) -> CapplanError:
     faults = error.errors(include_url=False)
+    # An entry that fails is not counted either: a list of one faulty entry is no empty list.
+    faults = [f for f in faults if f["type"] != "too_short"] or faults
     # A misspelt field is also a missing one; the misspelling is the useful message.
     fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
-    path = [step for step in fault["loc"] if not _is_union_tag(step, fault["loc"], document)]
-    name = _dotted(path)
-    message, hint = _explain(spec, fault, name, path)
+    original = fault.get("ctx", {}).get("error")
+    path = _path_in_file(fault["loc"], document)
+    if isinstance(original, SpecError):
+        path += original.path
+    if fault["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        path.append("kind")
+    message, hint = _explain(spec, fault, original, _dotted(path), path)
     more = len(faults) - 1
     if more:
         message += f" (and {more} more {'fault' if more == 1 else 'faults'} in this file)"
@@ -74,56 +130,125 @@ def _first_fault(spec: type[Spec], document: Document, error: ValidationError) -
 
 
 def _explain(
-    spec: type[Spec], fault: Any, name: str, path: Sequence[str | int]
+    spec: type[Spec], fault: Any, original: Any, name: str, path: Sequence[str | int]
 ) -> tuple[str, str | None]:
-    original = fault.get("ctx", {}).get("error")
-    if fault["type"] == "extra_forbidden":
+    """Message and hint in our words; pydantic's stand in where we have none."""
+    kind, context, given = fault["type"], fault.get("ctx", {}), fault["input"]
+    if kind == "extra_forbidden":
         known = _field_names(spec, path[:-1])
-        hint = did_you_mean(str(path[-1]), known) or (
+        hint = did_you_mean(str(path[-1])[:100], known) or (
             f"known here: {', '.join(sorted(known))}" if known else None
         )
         return f"`{name}` is not a known field", hint
-    if fault["type"] == "missing":
-        return f"`{name}` is missing", None
+    if kind in ("missing", "union_tag_not_found"):
+        tags = _tags(spec, path[:-1]) if kind != "missing" else []
+        return f"`{name}` is missing", f"one of: {', '.join(tags)}" if tags else None
     if isinstance(original, CapplanError):
-        return (f"`{name}`: {original.message}" if name else original.message), original.hint
-    text = str(original) if original is not None else fault["msg"]
-    given = repr(fault["input"])
-    if len(given) > 60:
-        given = given[:60] + "..."
-    text = text[:1].lower() + text[1:]
-    return (f"`{name}`: {text}, not {given}" if name else text), None
+        return f"`{name}`: {original.message}", original.hint
+    if isinstance(original, ValueError):
+        return f"`{name}` {original}", getattr(original, "hint", None)
+    if kind in ("literal_error", "union_tag_invalid"):
+        allowed = re.findall(r"'([^']*)'", str(context.get("expected"))) or _tags(spec, path[:-1])
+        given = given.get("kind") if kind == "union_tag_invalid" else given
+        near = did_you_mean(given, allowed) if isinstance(given, str) else None
+        message = f"`{name}` should be one of {', '.join(allowed)}, not {shown(given)}"
+        return message, near
+    if kind == "too_short":
+        return f"`{name}` should have at least one entry", None
+    phrase = _PHRASES.get(kind)
+    text = phrase.format(**context) if phrase else fault["msg"][:1].lower() + fault["msg"][1:]
+    return f"`{name}` {text}, not {shown(given)}", None
 
 
-def _is_union_tag(step: str | int, loc: Sequence[str | int], document: Document) -> bool:
-    """pydantic puts the tag of a discriminated union into the path; files have no such key."""
-    position = list(loc).index(step)
+_PHRASES = {
+    "int_type": "should be a whole number",
+    "int_from_float": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "float_type": "should be a number",
+    "float_parsing": "should be a number",
+    "finite_number": "should be a finite number",
+    "bool_type": "should be true or false",
+    "string_type": "should be a text",
+    "string_too_short": "should be a text of one character or more",
+    "string_too_long": "should be a text of at most {max_length} characters",
+    "tuple_type": "should be a list",
+    "dict_type": "should be a mapping",
+    "model_type": "should be a mapping of fields",
+    "model_attributes_type": "should be a mapping of fields",
+    "greater_than": "should be above {gt}",
+    "greater_than_equal": "should be {ge} or more",
+    "less_than": "should be below {lt}",
+    "less_than_equal": "should be at most {le}",
+    "date_from_datetime_parsing": "should be a date like 2026-11-09",
+    "date_parsing": "should be a date like 2026-11-09",
+    "string_pattern_mismatch": "should look like {pattern}",
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def shown(value: Any) -> str:
+    """A value from a file as an error quotes it."""
+    if value is None:
+        return "an empty value"
+    if isinstance(value, (dict, list, tuple)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value)
+    return f"`{text[:60]}...`" if len(text) > 60 else f"`{text}`"
+
+
+def _path_in_file(loc: Sequence[str | int], document: Document) -> list[str | int]:
+    """The steps that a reader of the file sees: pydantic adds the tag of a union, and `[key]`."""
+    path: list[str | int] = []
     value = document.data
-    for earlier in loc[:position]:
-        if isinstance(value, dict) and earlier in value:
-            value = value[earlier]
-        elif isinstance(value, list) and isinstance(earlier, int) and earlier < len(value):
-            value = value[earlier]
-    return isinstance(value, dict) and step not in value and value.get("kind") == step
+    for step in loc:
+        if isinstance(value, dict) and step in value:
+            value = value[str(step)]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        elif step == "[key]" or (isinstance(value, dict) and value.get("kind") == step):
+            continue
+        else:
+            value = None
+        path.append(step)
+    return path
+
+
+def _tags(spec: type[BaseModel], path: Sequence[str | int]) -> list[str]:
+    """The kinds that a union at ``path`` knows."""
+    fields = [model.model_fields for model in _models_at(spec, path)]
+    return [tag for each in fields if "kind" in each for tag in get_args(each["kind"].annotation)]
 
 
 def _dotted(path: Sequence[str | int]) -> str:
     text = ""
     for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += ("." if text else "") + one_line(step, 60)
     return text
 
 
 def _field_names(spec: type[BaseModel], path: Sequence[str | int]) -> list[str]:
-    """The fields that may stand at ``path``, seen through lists, dicts and unions."""
+    """The fields that may stand at ``path``."""
+    models = _models_at(spec, path)
+    return sorted({name for model in models for name in model.model_fields})
+
+
+def _models_at(spec: type[BaseModel], path: Sequence[str | int]) -> list[type[BaseModel]]:
+    """What may stand at ``path``, seen through lists, dicts and unions."""
     here: list[Any] = [spec]
     for step in path:
         models = [m for annotation in here for m in _models_in(annotation)]
         named = [m.model_fields[step].annotation for m in models if step in m.model_fields]
         # A step that names no field is an index or a key of a free mapping.
         here = named or here
-    models = [m for annotation in here for m in _models_in(annotation)]
-    return sorted({name for model in models for name in model.model_fields})
+    return [m for annotation in here for m in _models_in(annotation)]
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

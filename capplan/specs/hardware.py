@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 
 from capplan.specs.fields import (
     Bytes,
     BytesPerS,
     Count,
+    Date,
     FlopPerS,
     Fraction,
     Hertz,
     Seconds,
     Sources,
     Spec,
+    SpecError,
     Text,
     Watts,
 )
@@ -85,8 +86,8 @@ class Price(Spec):
     instance: Text | None = None
     region: Text | None = None
     tier: Literal["on-demand", "reserved", "spot", "marketplace", "estimate"] = "on-demand"
-    usd_per_gpu_hour: Annotated[float, Field(gt=0, lt=10_000, allow_inf_nan=False)]
-    as_of: date
+    usd_per_gpu_hour: Annotated[float, Strict(), Field(gt=0, lt=10_000, allow_inf_nan=False)]
+    as_of: Date
     source: Text
 
 
@@ -127,7 +128,7 @@ class HardwareSpec(Spec):
     name: Text
     vendor: Text
     architecture: Text
-    year: Annotated[int, Field(ge=2010, le=2100)]
+    year: Annotated[int, Strict(), Field(ge=2010, le=2100)]
     aliases: tuple[Text, ...] = ()
     compute: Compute
     memory: Memory
@@ -137,14 +138,14 @@ class HardwareSpec(Spec):
     node: Node
     instances: tuple[Text, ...] = ()
     prices: tuple[Price, ...] = ()
-    measured: Measured = Measured()
+    measured: Measured = Field(default_factory=Measured)  # built once, with the whole
     note: Text | None = None
 
     @model_validator(mode="after")
     def _memory_shrinks(self) -> HardwareSpec:
         memory = self.memory
         if memory.driver and memory.visible and memory.visible > memory.driver:
-            raise ValueError("memory.visible is above memory.driver")
+            raise SpecError("is above `driver`", "memory", "visible")
         return self
 
     @property

@@ -12,8 +12,8 @@ from typing import Any
 
 from capplan.errors import CapplanError, did_you_mean
 from capplan.specs.documents import Document, read_json
-from capplan.specs.fields import validate
-from capplan.specs.model import ModelSpec
+from capplan.specs.fields import shown, validate
+from capplan.specs.model import MAX_LAYERS, ModelSpec
 
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
@@ -24,18 +24,19 @@ class Config:
     def __init__(self, document: Document) -> None:
         self.document = document
         if not isinstance(document.data, dict):
-            raise CapplanError("should be a JSON object", location=document.locate(()))
+            raise CapplanError("the file should be a JSON object", location=document.locate(()))
         self.data: dict[str, Any] = document.data
 
-    def count(self, name: str, default: int | None = None) -> int:
+    def count(self, name: str, default: int | None = None, most: int = 10**9) -> int:
         """A whole number above zero; ``default`` where the field is absent or null."""
         value = self.data.get(name)
         if value is None:
             if default is not None:
                 return default
             raise self.fault(name, f"`{name}` is missing")
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 10**9:
-            raise self.fault(name, f"`{name}` should be a whole number above zero, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= most:
+            wanted = f"a whole number from 1 to {most:,}"
+            raise self.fault(name, f"`{name}` should be {wanted}, not {shown(value)}")
         return value
 
     def flag(self, name: str, default: bool) -> bool:
@@ -44,7 +45,7 @@ class Config:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise self.fault(name, f"`{name}` should be true or false, not {value!r}")
+            raise self.fault(name, f"`{name}` should be true or false, not {shown(value)}")
         return value
 
     def fault(self, name: str, message: str, hint: str | None = None) -> CapplanError:
@@ -62,12 +63,16 @@ def read_config(path: Path) -> ModelSpec:
     name = config.data.get("_name_or_path")
     fallback = path.parent.name if path.name == "config.json" else path.stem
     spec = {
-        "name": name if isinstance(name, str) and name else fallback or "config.json",
-        "sources": [str(path)],
+        "name": name if _is_name(name) else fallback or "config.json",
+        "sources": [str(path)[-500:]],
         **_common(config),
         **reader(config),
     }
     return validate(ModelSpec, Document(config.document.file, config.document.text, spec))
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 200 and value.isprintable()
 
 
 def _architecture(config: Config) -> str:
@@ -96,7 +101,7 @@ def _common(config: Config) -> dict[str, Any]:
         method = quantization.get("quant_method") if isinstance(quantization, dict) else None
         raise config.fault(
             "quantization_config",
-            f"the quantisation `{method}` of this checkpoint is not read yet",
+            f"the quantisation {shown(method)} of this checkpoint is not read yet",
             hint="give the config of the unquantised model and --dtype",
         )
     return {
@@ -111,10 +116,11 @@ def _common(config: Config) -> dict[str, Any]:
 def _dtype(config: Config) -> str:
     name = "dtype" if "dtype" in config.data else "torch_dtype"
     value = config.data.get(name)
-    if value not in _DTYPES:
+    if name not in config.data:
+        raise config.fault(name, f"`{name}` is missing", f"one of: {', '.join(_DTYPES)}")
+    if not isinstance(value, str) or value not in _DTYPES:
         raise config.fault(
-            name,
-            f"`{name}` should be one of {', '.join(_DTYPES)}, not {value!r}",
+            name, f"`{name}` should be one of {', '.join(_DTYPES)}, not {shown(value)}"
         )
     return _DTYPES[value]
 
@@ -122,7 +128,15 @@ def _dtype(config: Config) -> str:
 def _attention(config: Config, **more: Any) -> dict[str, Any]:
     num_heads = config.count("num_attention_heads")
     hidden = config.count("hidden_size")
-    if "head_dim" not in config.data and hidden % num_heads:
+    # Null means one KV head a query head: plain multi-head attention.
+    num_kv_heads = config.count("num_key_value_heads", num_heads)
+    if num_heads % num_kv_heads:
+        raise config.fault(
+            "num_key_value_heads",
+            f"`num_key_value_heads` {num_kv_heads:,} does not divide `num_attention_heads` "
+            f"{num_heads:,}",
+        )
+    if config.data.get("head_dim") is None and hidden % num_heads:
         raise config.fault(
             "num_attention_heads",
             f"`hidden_size` {hidden} is not a multiple of `num_attention_heads` {num_heads}, "
@@ -131,8 +145,7 @@ def _attention(config: Config, **more: Any) -> dict[str, Any]:
     return {
         "kind": "attention",
         "num_heads": num_heads,
-        # Absent means one KV head a query head: plain multi-head attention.
-        "num_kv_heads": config.count("num_key_value_heads", num_heads),
+        "num_kv_heads": num_kv_heads,
         "head_dim": config.count("head_dim", hidden // num_heads or 1),
         **more,
     }
@@ -154,49 +167,72 @@ def _dense(config: Config, *, bias: bool = False) -> dict[str, Any]:
     }
 
 
+def _require(config: Config, *names: str) -> None:
+    """Refuse an absent field for which transformers has a default of its own, by class."""
+    for name in names:
+        if name not in config.data:
+            hint = "transformers would take a default of this class; write it out"
+            raise config.fault(name, f"`{name}` is missing", hint)
+
+
 def _llama(config: Config) -> dict[str, Any]:
     bias = config.flag("attention_bias", False)
     attention = _attention(config, qkv_bias=bias, output_bias=bias)
     ffn = _dense(config, bias=config.flag("mlp_bias", False))
-    return _stack(attention, ffn, config.count("num_hidden_layers"))
+    return _stack(attention, ffn, config.count("num_hidden_layers", most=MAX_LAYERS))
 
 
 def _mistral(config: Config) -> dict[str, Any]:
+    _require(config, "num_key_value_heads", "sliding_window")
+    return _windowed(config)
+
+
+def _windowed(config: Config) -> dict[str, Any]:
     window = config.data.get("sliding_window")
     attention = _attention(config)
     if window is not None:
         attention["window"] = config.count("sliding_window")
-    return _stack(attention, _dense(config), config.count("num_hidden_layers"))
+    return _stack(attention, _dense(config), config.count("num_hidden_layers", most=MAX_LAYERS))
+
+
+def _top_k(config: Config, experts: str) -> int:
+    name, num_experts = "num_experts_per_tok", config.count(experts)
+    num = config.count(name)
+    if num > num_experts:
+        raise config.fault(name, f"`{name}` {num:,} is above `{experts}` {num_experts:,}")
+    return num
 
 
 def _mixtral(config: Config) -> dict[str, Any]:
-    attention = _mistral(config)["mixers"]["attention"]
+    _require(config, "num_key_value_heads")
+    attention = _windowed(config)["mixers"]["attention"]
     ffn = {
         "kind": "moe",
         "num_experts": config.count("num_local_experts"),
-        "experts_per_token": config.count("num_experts_per_tok"),
+        "experts_per_token": _top_k(config, "num_local_experts"),
         "intermediate_size": config.count("intermediate_size"),
     }
-    return _stack(attention, ffn, config.count("num_hidden_layers"))
+    return _stack(attention, ffn, config.count("num_hidden_layers", most=MAX_LAYERS))
 
 
 def _refuse_window(config: Config) -> None:
     """Qwen configs carry a `sliding_window` that is off unless `use_sliding_window` is true."""
     if config.flag("use_sliding_window", False):
-        raise config.fault(
-            "use_sliding_window", "sliding windows of Qwen models are not read yet"
-        )
+        raise config.fault("use_sliding_window", "sliding windows of Qwen models are not read yet")
 
 
 def _qwen2(config: Config) -> dict[str, Any]:
+    _require(config, "num_key_value_heads")
     _refuse_window(config)
     attention = _attention(config, qkv_bias=True)
-    return _stack(attention, _dense(config), config.count("num_hidden_layers"))
+    return _stack(attention, _dense(config), config.count("num_hidden_layers", most=MAX_LAYERS))
 
 
 def _qwen3(config: Config) -> dict[str, Any]:
+    _require(config, "num_key_value_heads", "head_dim")
     _refuse_window(config)
-    return _stack(_qwen3_attention(config), _dense(config), config.count("num_hidden_layers"))
+    num_layers = config.count("num_hidden_layers", most=MAX_LAYERS)
+    return _stack(_qwen3_attention(config), _dense(config), num_layers)
 
 
 def _qwen3_attention(config: Config) -> dict[str, Any]:
@@ -205,25 +241,29 @@ def _qwen3_attention(config: Config) -> dict[str, Any]:
 
 
 def _qwen_moe(config: Config, attention: dict[str, Any], **more: Any) -> dict[str, Any]:
+    _require(config, "num_key_value_heads")
     _refuse_window(config)
-    if config.data.get("mlp_only_layers") or config.count("decoder_sparse_step", 1) != 1:
-        raise config.fault(
-            "mlp_only_layers", "a mix of dense and expert layers is not read yet"
-        )
+    for name, mixed in (
+        ("mlp_only_layers", bool(config.data.get("mlp_only_layers"))),
+        ("decoder_sparse_step", config.count("decoder_sparse_step", 1) != 1),
+    ):
+        if mixed:
+            message = f"`{name}`: a mix of dense and expert layers is not read yet"
+            raise config.fault(name, message)
     ffn = {
         "kind": "moe",
         "num_experts": config.count("num_experts"),
-        "experts_per_token": config.count("num_experts_per_tok"),
+        "experts_per_token": _top_k(config, "num_experts"),
         "intermediate_size": config.count("moe_intermediate_size"),
         **more,
     }
-    return _stack(attention, ffn, config.count("num_hidden_layers"))
+    return _stack(attention, ffn, config.count("num_hidden_layers", most=MAX_LAYERS))
 
 
 def _qwen2_moe(config: Config) -> dict[str, Any]:
     return _qwen_moe(
         config,
-        _attention(config, qkv_bias=True),
+        _attention(config, qkv_bias=config.flag("qkv_bias", True)),
         shared_intermediate_size=config.count("shared_expert_intermediate_size"),
         shared_expert_gate=True,
     )

@@ -14,7 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from capplan.specs.fields import Count, CountOrZero, Flag, Sources, Spec, Text
+from capplan.errors import did_you_mean
+from capplan.specs.fields import Count, CountOrZero, Flag, Sources, Spec, SpecError, Text
 
 WeightFormat = Literal[
     "fp32", "bf16", "fp16", "fp8", "fp8-block128", "int8", "int4", "mxfp4", "nvfp4"
@@ -40,8 +41,8 @@ class Attention(Spec):
     @model_validator(mode="after")
     def _heads_divide(self) -> Attention:
         if self.num_heads % self.num_kv_heads:
-            raise ValueError(
-                f"num_kv_heads {self.num_kv_heads} does not divide num_heads {self.num_heads}"
+            raise SpecError(
+                f"{self.num_kv_heads} does not divide `num_heads` {self.num_heads}", "num_kv_heads"
             )
         return self
 
@@ -119,9 +120,9 @@ class MoEFFN(Spec):
     @model_validator(mode="after")
     def _top_k(self) -> MoEFFN:
         if self.experts_per_token > self.num_experts:
-            raise ValueError(
-                f"experts_per_token {self.experts_per_token} is above "
-                f"num_experts {self.num_experts}"
+            raise SpecError(
+                f"{self.experts_per_token} is above `num_experts` {self.num_experts}",
+                "experts_per_token",
             )
         return self
 
@@ -140,15 +141,21 @@ class Layers(Spec):
     @model_validator(mode="after")
     def _one_of(self) -> Layers:
         if self.pattern and (self.mixer or self.ffn):
-            raise ValueError("give `pattern`, or `mixer` and `ffn`, not both")
+            raise SpecError("should have a `pattern`, or `mixer` and `ffn`, not both")
         if not self.pattern and not (self.mixer or self.ffn):
-            raise ValueError("needs a `mixer`, an `ffn`, or a `pattern`")
+            raise SpecError("needs a `mixer`, an `ffn`, or a `pattern`")
         return self
 
     @property
     def num_layers(self) -> int:
         inner = sum(part.num_layers for part in self.pattern) if self.pattern else 1
         return self.repeat * inner
+
+    def parts(self, *path: str | int) -> Iterator[tuple[tuple[str | int, ...], Layers]]:
+        """This and all that its patterns hold, each with its place in the file."""
+        yield path, self
+        for i, part in enumerate(self.pattern):
+            yield from part.parts(*path, "pattern", i)
 
     def runs(self) -> Iterator[tuple[int, str | None, str | None]]:
         """Runs of equal layers in stacking order: (how many, mixer name, ffn name)."""
@@ -205,16 +212,21 @@ class ModelSpec(Spec):
     @model_validator(mode="after")
     def _names_resolve(self) -> ModelSpec:
         if self.num_layers > MAX_LAYERS:
-            raise ValueError(f"{self.num_layers:,} layers are more than {MAX_LAYERS:,}")
-        for _, mixer, ffn in self.layer_runs:
-            for name, known, what in ((mixer, self.mixers, "mixer"), (ffn, self.ffns, "ffn")):
-                if name is not None and name not in known:
-                    raise ValueError(f"layers name the {what} `{name}`, which is not described")
-        unused = set(self.mixers) | set(self.ffns)
-        for _, mixer, ffn in self.layer_runs:
-            unused -= {mixer, ffn}
-        if unused:
-            raise ValueError(f"`{min(unused)}` is described and no layer uses it")
+            raise SpecError(f"stack {self.num_layers:,}, more than {MAX_LAYERS:,}", "layers")
+        for i, layers in enumerate(self.layers):
+            for path, part in layers.parts("layers", i):
+                for field, name, known in (
+                    ("mixer", part.mixer, list(self.mixers)),
+                    ("ffn", part.ffn, list(self.ffns)),
+                ):
+                    if name is not None and name not in known:
+                        message = f"names `{name}`, which `{field}s` does not describe"
+                        raise SpecError(message, *path, field, hint=did_you_mean(name, known))
+        used = {*self.mixer_counts, *self.ffn_counts}
+        for field, described in (("mixers", list(self.mixers)), ("ffns", list(self.ffns))):
+            for name in described:
+                if name not in used:
+                    raise SpecError("is described and no layer uses it", field, name)
         return self
 
     def __hash__(self) -> int:

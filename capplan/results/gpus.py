@@ -1,0 +1,134 @@
+"""`capplan gpus`: the question as it was understood, and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class GpusInputs:
+    """The question of `capplan gpus` as it was understood, in base units."""
+
+    model: str
+    model_name: str
+    hardware: tuple[str, ...]
+    arrival_rate_per_s: float
+    prompt_tokens: int
+    output_tokens: int
+    slo_ttft_s: float
+    slo_tpot_s: float
+    slo_statistic: str
+    dtype: str
+    kv_dtype: str
+    tp: int | None
+    gpu_memory_bytes: int | None
+    gpu_memory_utilization: float
+    reserve_bytes: int
+    block_size: int
+    max_num_batched_tokens: int
+    num_spare_replicas: int
+    gpus_per_node: int | None
+    usd_per_gpu_hour: float | None
+    replica_output_tokens_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """GPUs that each limit alone asks for, and all of them together."""
+
+    num_gpus_memory: int
+    num_gpus_decode: int
+    num_gpus_prefill: int
+    num_gpus_combined: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLevel:
+    """A limit and what the bound predicts at the recommended size: no queueing, means."""
+
+    name: str  # "TTFT" | "TPOT"
+    limit_s: float
+    predicted_s: float
+
+    @property
+    def met(self) -> bool:
+        return self.predicted_s <= self.limit_s
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One change that makes an infeasible question feasible, or the nearest miss."""
+
+    option: str
+    value: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class TpOption:
+    """One tensor-parallel degree that was looked at."""
+
+    tp: int
+    num_gpus: int | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaFacts:
+    """One replica: tp GPUs holding the model."""
+
+    weight_bytes_per_gpu: int
+    kv_pool_bytes_per_gpu: float
+    kv_bytes_per_sequence_per_gpu: float
+    max_sequences: int
+    decode_batch: float  # mean decodes a step at the combined bound
+    step_time_s: float  # mean step at the combined bound
+    max_decode_batch: int  # largest pure decode batch within the TPOT limit and the pool
+    output_tokens_per_s: float  # pure decode at that batch
+    prefill_tokens_per_s: float
+    requests_per_s: float  # at the combined bound
+
+
+@dataclass(frozen=True, slots=True)
+class GpusPlan:
+    """The answer for one accelerator. Counts are None where the question is infeasible."""
+
+    hardware: str
+    feasible: bool
+    binding: str  # which bound decides: memory | decode | prefill | combined; or what fails
+    binding_limit: str  # which limit of that bound: tpot | ttft | kv_memory | ...
+    tp: int | None
+    num_replicas: int | None
+    num_gpus: int | None
+    num_spare_replicas: int
+    num_nodes: int | None
+    gpus_per_node: int
+    num_gpus_rounded: int | None
+    bounds: Bounds | None
+    concurrency: float
+    kv_bytes_per_token: float
+    kv_demand_bytes: float
+    output_tokens_per_s: float
+    replica: ReplicaFacts | None
+    service_levels: tuple[ServiceLevel, ...]
+    busy_fraction: float | None  # of the bound, at num_replicas without spares
+    busy_fraction_with_spares: float | None
+    usd_per_gpu_hour: float | None
+    usd_per_hour: float | None
+    usd_per_million_output_tokens: float | None
+    price_source: str | None
+    tp_options: tuple[TpOption, ...]
+    suggestions: tuple[Suggestion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GpusResult(GpusPlan):
+    """The cheapest feasible plan among the accelerators asked for, and beside it all of them."""
+
+    candidates: tuple[GpusPlan, ...]
+
+    @classmethod
+    def cheapest_first(cls, plans: Sequence[GpusPlan]) -> GpusResult:
+        chosen = {field.name: getattr(plans[0], field.name) for field in fields(plans[0])}
+        return cls(**chosen, candidates=tuple(plans))

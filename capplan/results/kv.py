@@ -1,0 +1,100 @@
+"""`capplan kv`: the question as it was understood, and its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KvInputs:
+    """The question, in base units."""
+
+    model: str
+    hardware: str
+    dtype: str
+    kv_dtype: str
+    tp: int | None
+    context_tokens: int
+    gpu_memory_bytes: int | None
+    gpu_memory_utilization: float
+    reserve_bytes: int
+    block_size: int
+    lengths: str
+    static_length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KvLayerKind:
+    """Layers that keep the same amount, on one GPU."""
+
+    name: str
+    kind: str
+    num_layers: int
+    bytes_per_token: float  # all its layers, one GPU
+    window: int | None
+    state_bytes_per_sequence: float
+
+
+@dataclass(frozen=True, slots=True)
+class KvFit:
+    """What fits on one replica for one choice of formats and TP."""
+
+    dtype: str
+    kv_dtype: str
+    tp: int
+    weight_bytes_per_gpu: int
+    kv_pool_bytes_per_gpu: float
+    fits: bool
+    longest_context_tokens: int
+    pool_tokens: int  # in sequences of the asked context
+    num_sequences: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSizeRow:
+    """What one block size wastes and costs."""
+
+    block_size: int
+    mean_waste_tokens: float
+    waste_fraction: float
+    block_table_bytes: int  # of one sequence of the asked context
+    contiguous_bytes: float  # one block of one layer on one GPU
+    used_tokens: int
+    paged_slots: int
+    paged_utilisation: float
+
+
+@dataclass(frozen=True, slots=True)
+class KvResult:
+    """Sizes of a model, and what of it fits on one replica."""
+
+    model: str
+    hardware: str
+    dtype: str
+    kv_dtype: str
+    tp: int
+    num_params_total: int
+    num_params_active: int
+    num_params_embedding: int
+    weight_bytes: int
+    weight_bytes_per_gpu: int
+    kv_bytes_per_token: float
+    kv_bytes_per_token_per_gpu: float
+    context_tokens: int
+    kv_bytes_per_sequence: float
+    kv_bytes_per_sequence_per_gpu: float
+    visible_memory_bytes: int
+    budget_bytes_per_gpu: float
+    reserve_bytes_per_gpu: int
+    kv_pool_bytes_per_gpu: float
+    num_sequences: int
+    pool_tokens: int
+    block_size: int
+    layers: tuple[KvLayerKind, ...]
+    fits: tuple[KvFit, ...]
+    num_lengths: int
+    lengths_total_tokens: int
+    static_length: int
+    static_slots: int
+    static_utilisation: float
+    blocks: tuple[BlockSizeRow, ...]

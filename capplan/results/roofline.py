@@ -1,0 +1,57 @@
+"""`capplan roofline`: the question as it was understood, and its answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineInputs:
+    """The question, in base units."""
+
+    model: str
+    hardware: str
+    dtype: str
+    kv_dtype: str
+    tp: int
+    batches: tuple[int, ...]
+    context_tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RooflinePoint:
+    """One phase at one batch and context; ``time_s`` is the shortest possible."""
+
+    phase: str  # prefill | decode
+    num_sequences: int
+    context_tokens: int
+    new_tokens: int
+    flop: float
+    hbm_bytes: float
+    weight_bytes: float
+    kv_bytes: float
+    activation_bytes: float
+    intensity_flop_per_byte: float
+    bound: str  # memory | compute
+    attainable_flop_per_s: float
+    peak_fraction: float
+    time_s: float
+    derated_time_s: float
+    tokens_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineResult:
+    """Roofs of one GPU, and the points under them."""
+
+    hardware: str
+    model: str
+    dtype: str
+    compute_format: str
+    tp: int
+    peak_flops_per_s: float
+    bandwidth_bytes_per_s: float
+    ridge_flop_per_byte: float
+    derated_peak_flops_per_s: float
+    derated_bandwidth_bytes_per_s: float
+    points: tuple[RooflinePoint, ...]

@@ -1,0 +1,185 @@
+"""The step model: metamorphic properties, physical floors, and figures from outside."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capplan.formulas.attention import context_reads
+from capplan.formulas.number_formats import FORMATS
+from capplan.performance.rates import (
+    DEFAULT_BANDWIDTH_FRACTION,
+    DEFAULT_GEMM_FRACTION,
+    derated_rates,
+    ideal_rates,
+)
+from capplan.performance.step import Batch, Chunk, StepModel
+from capplan.specs.catalogue import load_all, load_hardware, load_model
+from capplan.specs.hardware import HardwareSpec
+from capplan.specs.kv_cache import kv_bytes_per_sequence, kv_bytes_per_token
+from capplan.specs.model import Layers, ModelSpec
+from capplan.specs.tensors import (
+    num_params_active,
+    tensors_of,
+    weight_bytes,
+    weight_bytes_per_gpu,
+)
+
+A100 = load_hardware("a100-sxm-80gb").spec
+H100 = load_hardware("h100-sxm-80gb").spec
+LLAMA = load_model("llama-3.1-8b").spec
+MODELS = ["llama-3.1-8b", "mixtral-8x7b", "deepseek-v2-lite", "gemma-3-27b", "qwen3.5-27b"]
+
+models = st.sampled_from([load_model(name).spec for name in MODELS])
+batches = st.integers(1, 512)
+contexts = st.integers(1, 8192)
+tps = st.sampled_from([1, 2, 4])
+
+
+def step_model(model: ModelSpec, tp: int = 1, hardware: HardwareSpec = H100) -> StepModel:
+    return StepModel(model, hardware, derated_rates(hardware, tp), tp=tp, kv_dtype="bf16")
+
+
+def ideal(model: ModelSpec, hardware: HardwareSpec = A100) -> StepModel:
+    return StepModel(model, hardware, ideal_rates(hardware), kv_dtype="bf16")
+
+
+def decode_batch(step: StepModel, num: float, context: int) -> Batch:
+    return Batch(num, step.uniform_reads(num, context))
+
+
+@given(st.integers(0, 300), st.integers(0, 300), st.integers(1, 300))
+def test_context_reads_is_the_sum_it_stands_for(new: int, before: int, window: int) -> None:
+    assert context_reads(new, before) == sum(before + i + 1 for i in range(new))
+    assert context_reads(new, before, window) == sum(
+        min(before + i + 1, window) for i in range(new)
+    )
+
+
+def test_decode_of_one_token_is_two_flop_a_parameter() -> None:
+    step = ideal(LLAMA)
+    work = step.work(decode_batch(step, 1, 1))
+    matrices = sum(t.num_active_params for t in tensors_of(LLAMA) if t.is_matrix)
+    attention = 32 * 4 * 32 * 128  # layers x 4 x heads x head_dim for one position
+    assert work.flop == pytest.approx(2 * matrices + attention, rel=1e-12)
+    assert matrices == num_params_active(LLAMA) - (2 * 32 + 1) * 4096  # all but the norms
+
+
+def test_decode_reads_weights_but_not_the_embedding_table() -> None:
+    step = ideal(LLAMA)
+    work = step.work(decode_batch(step, 1, 2048))
+    assert work.weight_bytes == weight_bytes(LLAMA) - 2 * 128256 * 4096
+    # 2,048 positions read and one written.
+    assert work.kv_bytes == 2049 * kv_bytes_per_token(LLAMA, "bf16")
+
+
+@given(models, batches, contexts)
+def test_parts_sum_to_the_total_and_beat_no_roof(model: ModelSpec, num: int, context: int) -> None:
+    step = step_model(model)
+    time = step.decode(num, step.uniform_reads(num, context))
+    assert time.total_s == pytest.approx(time.gemm_s + time.attention_s + time.collective_s)
+    work = step.work(decode_batch(step, num, context))
+    assert time.total_s >= work.hbm_bytes / H100.memory.bandwidth
+    assert time.total_s >= sum(
+        flop / H100.compute.peak[name]  # type: ignore[index]
+        for name, flop in work.flop_by_format.items()
+    )
+
+
+@given(models, batches, contexts, tps)
+def test_time_grows_with_batch_and_context(
+    model: ModelSpec, num: int, context: int, tp: int
+) -> None:
+    step = step_model(model, tp)
+
+    def time(n: int, c: int) -> float:
+        return step.decode(n, step.uniform_reads(n, c)).total_s
+
+    slack = 1 - 1e-12
+    assert time(num + 1, context) >= time(num, context) * slack
+    assert time(num, context + 1) >= time(num, context) * slack
+    # Sharing a step is never dearer than two steps.
+    assert time(2 * num, context) <= 2 * time(num, context) / slack
+
+
+@given(models, st.integers(1, 4096), st.integers(0, 4096))
+def test_chunks_cost_what_the_prompt_costs(model: ModelSpec, first: int, rest: int) -> None:
+    step = step_model(model)
+    whole = step.work(step.batch(0, {}, [Chunk(first + rest)]))
+    parts = [Chunk(first)] + ([Chunk(rest, first)] if rest else [])
+    head = sum(t.num_active_params for t in tensors_of(model) if t.group == "lm_head")
+    head += sum(t.num_active_params for t in tensors_of(model) if t.group == "embedding")
+    works = [step.work(step.batch(0, {}, [part])) for part in parts]
+    # Every chunk is taken to sample a row: the head works once more for two chunks.
+    extra = 2 * head * (len(parts) - 1)
+    assert sum(work.flop for work in works) == pytest.approx(whole.flop + extra, rel=1e-9)
+
+
+def test_twice_the_layers_twice_the_work() -> None:
+    doubled = LLAMA.model_copy(
+        update={"layers": (Layers(repeat=64, mixer="attention", ffn="ffn"),)}
+    )
+    doubled.__dict__.pop("layer_runs", None)
+    doubled = ModelSpec.model_validate(doubled.model_dump())
+    one, two = ideal(LLAMA), ideal(doubled)
+    head = 2.0 * 128256 * 4096
+    once = one.work(decode_batch(one, 1, 1000)).flop - head
+    twice = two.work(decode_batch(two, 1, 1000)).flop - head
+    assert twice == pytest.approx(2 * once, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("tp", [2, 4])
+def test_shards_hold_at_least_the_whole(name: str, tp: int) -> None:
+    model = load_model(name).spec
+    assert tp * weight_bytes_per_gpu(model, tp) >= weight_bytes(model)
+    whole = kv_bytes_per_sequence(model, 4096, "bf16")
+    shards = tp * kv_bytes_per_sequence(model, 4096, "bf16", tp)
+    assert shards >= whole * (1 - 1e-12)
+
+
+def test_dense_shards_sum_to_the_whole_exactly() -> None:
+    norms = 2 * (2 * 32 + 1) * 4096
+    assert 8 * (weight_bytes_per_gpu(LLAMA, 8) - norms) == weight_bytes(LLAMA) - norms
+    assert kv_bytes_per_token(LLAMA, "bf16", 8) == kv_bytes_per_token(LLAMA, "bf16") / 8
+    # Below one KV head a rank, heads are replicated.
+    assert kv_bytes_per_token(LLAMA, "bf16", 16) == kv_bytes_per_token(LLAMA, "bf16", 8)
+
+
+def test_mla_latent_is_on_every_rank() -> None:
+    model = load_model("deepseek-v3").spec
+    assert kv_bytes_per_token(model, "bf16", 8) == 70_272
+
+
+def test_sliding_window_stops_growing() -> None:
+    model = load_model("gemma-3-27b").spec
+    full = 10 * 2 * 16 * 128 * 2  # 10 of 62 layers see everything
+    grown = kv_bytes_per_sequence(model, 8001, "bf16") - kv_bytes_per_sequence(model, 8000, "bf16")
+    assert grown == full
+
+
+@given(models, st.integers(1, 100_000))
+def test_kv_bytes_linear_where_every_layer_is_full(model: ModelSpec, context: int) -> None:
+    if any(getattr(mixer, "window", None) for mixer in model.mixers.values()):
+        return
+    state = kv_bytes_per_sequence(model, 0, "bf16")
+    grown = kv_bytes_per_sequence(model, context, "bf16") - state
+    assert grown == pytest.approx(context * kv_bytes_per_token(model, "bf16"))
+
+
+def test_number_formats_are_those_of_the_schema() -> None:
+    schema = ModelSpec.model_json_schema()
+    names = schema["$defs"]["Quantization"]["properties"]["format"]["enum"]
+    assert set(names) == set(FORMATS)
+
+
+def test_defaults_are_the_catalogues_medians() -> None:
+    measured = [found.spec.measured for found in load_all(HardwareSpec, "hardware")]
+    for name, bits in (("bf16", 16), ("fp8", 8), ("fp4", 4)):
+        fractions = [m.gemm[name].fraction for m in measured if name in m.gemm]  # type: ignore[index]
+        assert DEFAULT_GEMM_FRACTION[bits] == pytest.approx(median(fractions), abs=0.011)
+    bandwidth = [m.memory_bandwidth.fraction for m in measured if m.memory_bandwidth]
+    assert pytest.approx(median(bandwidth), abs=0.015) == DEFAULT_BANDWIDTH_FRACTION
