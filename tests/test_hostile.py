@@ -11,6 +11,9 @@ import json
 import math
 import os
 import re
+import shlex
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -662,6 +665,17 @@ def test_a_plot_overwrites_nothing(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
 
 
+def test_a_plot_of_a_model_with_a_strange_name(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    model, plot = tmp_path / "odd.yaml", tmp_path / "odd.svg"
+    model.write_text(LLAMA_YAML.replace("Llama 3.1 8B", "$\\frac{ 漢字 😀 <b>"), encoding="utf-8")
+    out, err = io.StringIO(), io.StringIO()
+    env = Environment(out, err, width=80, is_terminal=False, colour=False)
+    assert run(["roofline", "--model", str(model), "--plot", str(plot)], env) == 0
+    assert err.getvalue() == f"wrote {plot}\n"
+    assert plot.stat().st_size > 10_000
+
+
 @pytest.mark.parametrize("name", ["no/such/folder.svg", "x.pdf", "x" * 300 + ".png", "a\0.svg"])
 def test_a_plot_that_cannot_be_written(name: str) -> None:
     outcome_of("roofline", "--plot", name)
@@ -692,3 +706,45 @@ def test_many_points_are_refused_rather_than_slow() -> None:
         "hint: shorten --batch or --context\n"
     )
     outcome_of("roofline", "--batch", many, "--context", "1,2,3,4,5,6,7,8", "--format", "table")
+
+
+# The process around a run
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("gpus > /dev/full", 2, "error: the answer cannot be written: No space left on device\n"),
+        ("gpus --help > /dev/full", 2, "error: the answer cannot be written"),
+        ("gpus >&-", 0, ""),
+        ("gpus --qps 2>&-", 2, ""),
+        ("gpus --model \udcff", 2, "error: unknown model `?`\n"),
+    ],
+)
+def test_streams_and_arguments_of_a_process(line: str, code: int, message: str) -> None:
+    program = f"{shlex.quote(sys.executable)} -m capplan"
+    done = subprocess.run(
+        ["sh", "-c", f"{program} {line}"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stderr.startswith(message)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_leaves_early() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "capplan", "hardware", "list"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -27,16 +28,18 @@ class Environment:
 
 def from_process() -> Environment:
     """The environment of this process; NO_COLOR and COLUMNS are respected."""
-    for stream in (sys.stdout, sys.stderr):
+    # A stream that the caller closed is None.
+    stdout, stderr = (stream or io.StringIO() for stream in (sys.stdout, sys.stderr))
+    for stream in (stdout, stderr):
         # A terminal that cannot show a tick mark gets a question mark, not a traceback.
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
-    terminal = sys.stdout.isatty()
+    terminal = stdout.isatty()
     dumb = os.environ.get("TERM") == "dumb"
     return Environment(
-        stdout=sys.stdout,
-        stderr=sys.stderr,
+        stdout=stdout,
+        stderr=stderr,
         width=shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns,
         is_terminal=terminal,
         colour=terminal and not dumb and not os.environ.get("NO_COLOR"),

@@ -39,7 +39,7 @@ def answer(options: KvOptions, as_json: bool, form: str) -> int:
     result = kv_answer(question)
     engine = question.engine
     asked = KvInputs(
-        model=options.model or "llama-3.1-8b",
+        model=question.model_id,
         hardware=question.hardware_id,
         dtype=result.dtype,
         kv_dtype=engine.kv_dtype,
@@ -56,7 +56,7 @@ def answer(options: KvOptions, as_json: bool, form: str) -> int:
     def screen() -> Screen:
         from capplan.render.kv import screen as render
 
-        return render(result, inputs.assumptions)
+        return render(result, asked, inputs.assumptions)
 
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE if result.num_sequences else EXIT_NO
@@ -87,6 +87,7 @@ def _question(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, str]:
     if static is None:
         inputs.assume("static allocation", "the longest request", "--static-length")
     return KvQuestion(
+        model_id=model.id,
         model=model.spec,
         hardware_id=hardware.id,
         hardware=hardware.spec,

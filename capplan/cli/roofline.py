@@ -59,7 +59,7 @@ def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str)
     def screen() -> Screen:
         from capplan.render.roofline import screen as render
 
-        return render(result, inputs.assumptions)
+        return render(result, asked, inputs.assumptions)
 
     if plot is not None:
         from capplan.render.roofline_file import write

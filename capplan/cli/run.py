@@ -41,15 +41,26 @@ def _run(arguments: list[str], env: Environment) -> int:
     except (KeyboardInterrupt, typer.Abort):
         env.stderr.write("interrupted\n")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone (`| head`); keep the interpreter's last flush from complaining.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except (BrokenPipeError, SystemExit):
+        # The reader has gone (`| head`); typer makes an exit of it.
+        _drop_stdout()
         return EXIT_FINE
+    except OSError as error:
+        # A full disk; files that are read or drawn have errors of their own.
+        _drop_stdout()
+        reason = error.strerror or str(error)
+        _report(env, CapplanError(f"the answer cannot be written: {reason}"), as_json)
+        return EXIT_ERROR
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
         _report(env, _usage_error(error, arguments), as_json)
         return EXIT_ERROR
+
+
+def _drop_stdout() -> None:
+    """Keep the interpreter's last flush from complaining."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _usage_error(error: Any, arguments: list[str]) -> CapplanError:

@@ -35,6 +35,7 @@ _UNBOUNDED_SEQUENCES = 10**6
 
 @dataclass(frozen=True)
 class KvQuestion:
+    model_id: str
     model: ModelSpec
     hardware_id: str
     hardware: HardwareSpec
@@ -181,9 +182,12 @@ def _block_row(question: KvQuestion, block_size: int, tp: int) -> BlockSizeRow:
     lengths, total = question.lengths, sum(question.lengths)
     slots = paging.paged_slots(lengths, block_size)
     blocks = paging.blocks_needed(question.context_tokens, block_size)
-    layers = kv_layers(question.model, question.engine.kv_dtype, tp)
-    # Keys and values lie apart, so one run is half of a block's bytes.
-    run = max(layer.bytes_per_token for layer in layers) / 2 * block_size if layers else 0.0
+    # Keys and values lie apart, so one run is half of a block's bytes; MLA has a single latent.
+    runs = [
+        layer.bytes_per_token / (1 if question.model.mixers[layer.name].kind == "mla" else 2)
+        for layer in kv_layers(question.model, question.engine.kv_dtype, tp)
+    ]
+    run = max(runs, default=0.0) * block_size
     return BlockSizeRow(
         block_size=block_size,
         mean_waste_tokens=(slots - total) / len(lengths),

@@ -8,7 +8,7 @@ from dataclasses import fields
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
-from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ServiceLevel
+from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, ServiceLevel
 from capplan.results.gpus import GpusInputs as Inputs
 
 NOT_MEASURED = (
@@ -96,35 +96,15 @@ def _bounds(plan: GpusPlan, inputs: Inputs) -> Table:
     assert bounds is not None
     assert replica is not None
     prompt_rate = inputs.arrival_rate_per_s * inputs.prompt_tokens
-    decode = f"{shows.tokens(plan.output_tokens_per_s)} tok/s; a replica makes "
-    if inputs.replica_output_tokens_per_s is not None:
-        decode += f"{shows.tokens(inputs.replica_output_tokens_per_s)} (given)"
-    else:
-        decode += (
-            f"{shows.tokens(replica.output_tokens_per_s)} with {replica.max_decode_batch} at once"
-        )
-    pool = f"{shows.binary_bytes(replica.kv_pool_bytes_per_gpu)} of pool a GPU"
-    combined = (
-        f"prefill and decode share every step: a replica carries "
-        f"{shows.rate(replica.requests_per_s)} with {shows.number(replica.decode_batch)} decoding"
+    prefill = (
+        f"{shows.tokens(prompt_rate)} prompt tok/s; a replica computes "
+        f"{shows.tokens(replica.prefill_tokens_per_s)}"
     )
-    if inputs.replica_output_tokens_per_s is not None:
-        combined = "the largest of the above"
     rows = [
-        (
-            "memory",
-            bounds.num_gpus_memory,
-            f"{shows.number(plan.concurrency)} in flight (Little) hold "
-            f"{shows.binary_bytes(plan.kv_demand_bytes)} of KV; {pool}",
-        ),
-        ("decode", bounds.num_gpus_decode, decode),
-        (
-            "prefill",
-            bounds.num_gpus_prefill,
-            f"{shows.tokens(prompt_rate)} prompt tok/s; a replica computes "
-            f"{shows.tokens(replica.prefill_tokens_per_s)}",
-        ),
-        ("combined", bounds.num_gpus_combined, combined),
+        ("memory", bounds.num_gpus_memory, _why_memory(plan, bounds, replica)),
+        ("decode", bounds.num_gpus_decode, _why_decode(plan, inputs, replica)),
+        ("prefill", bounds.num_gpus_prefill, prefill),
+        ("combined", bounds.num_gpus_combined, _why_combined(inputs, replica)),
     ]
     columns = (
         Column("bound", "bound", lambda name: name + (" <-" if name == plan.binding else "")),
@@ -133,6 +113,36 @@ def _bounds(plan: GpusPlan, inputs: Inputs) -> Table:
     )
     columns = (Column("bound", "bound", columns[0].show, right=False), *columns[1:])
     return Table("What each limit asks for (<- binds)", columns, rows, in_tsv=False)
+
+
+def _why_memory(plan: GpusPlan, bounds: Bounds, replica: ReplicaFacts) -> str:
+    pool = f"{shows.binary_bytes(replica.kv_pool_bytes_per_gpu)} of pool a GPU"
+    in_flight = f"{shows.number(plan.concurrency)} in flight (Little) hold "
+    demand = shows.binary_bytes(plan.kv_demand_bytes)
+    per_gpu = plan.concurrency * replica.kv_bytes_per_sequence_per_gpu
+    if per_gpu > bounds.num_gpus_memory / (plan.tp or 1) * replica.kv_pool_bytes_per_gpu:
+        return (
+            f"at the limits {in_flight}{demand} of KV; served sooner, they hold less: the "
+            f"combined bound minds the {pool}"
+        )
+    return f"{in_flight}{demand} of KV; {pool}"
+
+
+def _why_decode(plan: GpusPlan, inputs: Inputs, replica: ReplicaFacts) -> str:
+    text = f"{shows.tokens(plan.output_tokens_per_s)} tok/s; a replica makes "
+    if inputs.replica_output_tokens_per_s is not None:
+        return text + f"{shows.tokens(inputs.replica_output_tokens_per_s)} (given)"
+    made = shows.tokens(replica.output_tokens_per_s)
+    return text + f"{made} with {replica.max_decode_batch} at once"
+
+
+def _why_combined(inputs: Inputs, replica: ReplicaFacts) -> str:
+    if inputs.replica_output_tokens_per_s is not None:
+        return "the largest of the above"
+    return (
+        f"prefill and decode share every step: a replica carries "
+        f"{shows.rate(replica.requests_per_s)} with {shows.number(replica.decode_batch)} decoding"
+    )
 
 
 def _tp_options(plan: GpusPlan) -> Table:

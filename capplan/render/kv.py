@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
-from capplan.results.kv import KvResult
+from capplan.results.kv import KvInputs, KvResult
 
 _MOST_FITS = 24
 
 
-def screen(result: KvResult, assumptions: Sequence[Assumption]) -> Screen:
+def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]) -> Screen:
     return Screen(
         headline=_headline(result),
         tables=[_facts(result), _layers(result), _fits(result), _blocks(result)],
         notes=[_static(result)],
         assumptions=assumptions,
-        next_commands=[f"capplan gpus --qps 100 --hardware {result.hardware}"],
+        next_commands=[
+            f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
+        ],
     )
 
 

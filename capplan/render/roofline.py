@@ -10,21 +10,25 @@ from typing import Any
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
-from capplan.results.roofline import RooflineResult
+from capplan.results.roofline import RooflineInputs, RooflineResult
 from capplan.units import TERA
 
 PLOT_HEIGHT = 20
 MAX_PLOT_WIDTH = 110
 
 
-def screen(result: RooflineResult, assumptions: Sequence[Assumption]) -> Screen:
+def screen(
+    result: RooflineResult, inputs: RooflineInputs, assumptions: Sequence[Assumption]
+) -> Screen:
     return Screen(
         headline=_headline(result),
         tables=[_points(result)],
         notes=[_reading(result)],
         plot=lambda width: _plot(result, min(width, MAX_PLOT_WIDTH)),
         assumptions=assumptions,
-        next_commands=[f"capplan gpus --qps 100 --hardware {result.hardware}"],
+        next_commands=[
+            f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
+        ],
     )
 
 

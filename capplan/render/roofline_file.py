@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings
 
 from capplan.errors import CapplanError, Location
 from capplan.render import shows
@@ -56,7 +57,9 @@ def write(result: RooflineResult, path: Path) -> None:
         _draw(figure.add_subplot(), result, roof_axes(result))
         try:
             metadata: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
-            figure.savefig(path, dpi=160, metadata=metadata)
+            # A letter that the font lacks becomes a box; a warning would help nobody.
+            with catch_warnings(action="ignore", category=UserWarning):
+                figure.savefig(path, dpi=160, metadata=metadata)
         except OSError as error:
             raise CapplanError(
                 f"cannot be written: {error.strerror}", location=Location(str(path))
@@ -80,8 +83,9 @@ def _draw(axes: Any, result: RooflineResult, roof: RoofAxes) -> None:
         ylim=roof.tflops,
         xlabel="operational intensity (FLOP/byte)",
         ylabel="attainable (TFLOP/s a GPU)",
-        title=_title(result),
     )
+    # A name from a file may hold `$`, which would start a formula.
+    axes.set_title(_title(result), parse_math=False)
     axes.xaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(visible=True, which="major", color="0.9")

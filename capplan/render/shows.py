@@ -34,7 +34,8 @@ def rate(requests_per_s: float) -> str:
 
 
 def tokens(count: float) -> str:
-    return f"{round(count):,}"
+    """Whole tokens; a fraction of one only where rounding would hide it."""
+    return f"{round(count):,}" if count >= 10 or count == round(count) else number(count)
 
 
 def number(value: float) -> str:
