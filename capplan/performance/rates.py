@@ -105,16 +105,19 @@ def _all_reduce(hardware: HardwareSpec, tp: int) -> tuple[AllReduceRate | None, 
         return None, None
     rows = hardware.measured.all_reduce
     if rows:
-        row = min(rows, key=lambda r: (abs(r.gpus - tp), r.gpus))
+        row = min(rows, key=lambda r: (abs(r.gpus - tp), -r.gpus))
         note = None if row.gpus == tp else f"all-reduce over {tp} GPUs: taken from {row.gpus}"
         return _rate_of(row), note
     note = f"all-reduce over {tp} GPUs: default share of the link"
-    if hardware.scale_up is not None:
-        pair = tp == 2 and hardware.scale_up.peer_bandwidth
-        link = pair or hardware.scale_up.bandwidth
+    if hardware.scale_up is not None and tp <= hardware.scale_up.domain:
+        # On a mesh each pair has a link of its own, and a group uses those between its members.
+        link = hardware.scale_up.bandwidth
+        if hardware.scale_up.peer_bandwidth is not None:
+            link = min(link, hardware.scale_up.peer_bandwidth * (tp - 1))
         return AllReduceRate(DEFAULT_LINK_LATENCY_S, DEFAULT_LINK_FRACTION * link), note
     if hardware.pcie is not None:
         share = DEFAULT_PCIE_FRACTION.get(tp, DEFAULT_PCIE_FRACTION_MANY)
+        note = f"all-reduce over {tp} GPUs: default share of PCIe"
         return AllReduceRate(DEFAULT_PCIE_LATENCY_S, share * hardware.pcie.bandwidth), note
     raise CapplanError(
         f"{hardware.name} names no link between accelerators, so TP {tp} cannot be planned",

@@ -35,8 +35,12 @@ def tp_fault(model: ModelSpec, tp: int) -> str | None:
 
 
 def domain_gpus(hardware: HardwareSpec) -> int:
-    """The largest group that TP may span: the fast link's domain, or the node."""
-    return hardware.scale_up.domain if hardware.scale_up else hardware.node.gpus
+    """The largest group that TP may span: the fast link's domain, or the node over PCIe.
+
+    One where the file names no link at all.
+    """
+    fast = hardware.scale_up.domain if hardware.scale_up is not None else 1
+    return max(fast, hardware.node.gpus) if hardware.pcie is not None else fast
 
 
 def allowed_tps(model: ModelSpec, hardware: HardwareSpec) -> list[int]:
