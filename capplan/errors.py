@@ -39,6 +39,10 @@ class QuantityError(CapplanError, ValueError):
     """A text that should be a quantity and is not; also a ValueError, so pydantic collects it."""
 
 
+class UnsupportedError(CapplanError):
+    """This accelerator cannot do what was asked; in a comparison the others may."""
+
+
 def one_line(text: str, most: int) -> str:
     """``text`` cut to ``most`` characters, with `?` for what a terminal would obey.
 

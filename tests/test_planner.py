@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capplan.errors import UnsupportedError
 from capplan.planner.gpus import plan, plan_fleet
 from capplan.planner.question import (
     EngineSettings,
@@ -193,3 +194,15 @@ def test_feasible_agrees_with_the_plan() -> None:
     for tpot in (0.001, 0.009, 0.01, 0.02):
         asked = question(tpot=tpot, tp=1)
         assert feasible(Replica(asked, 1)) == plan(asked).feasible
+
+
+def test_an_accelerator_that_lacks_the_format_does_not_spoil_a_comparison() -> None:
+    asked = [question(hardware=name) for name in ("a100-sxm-80gb", "h100-sxm-80gb")]
+    asked = [replace(item, engine=replace(item.engine, dtype="fp8")) for item in asked]
+    result = plan_fleet(asked)
+    assert (result.hardware, result.feasible) == ("h100-sxm-80gb", True)
+    lacking = result.candidates[-1]
+    assert (lacking.hardware, lacking.binding) == ("a100-sxm-80gb", "unsupported")
+    assert "no fp8 tensor cores" in str(lacking.why)
+    with pytest.raises(UnsupportedError):
+        plan_fleet(asked[:1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capplan.errors import CapplanError
+from capplan.errors import UnsupportedError
 from capplan.formulas.number_formats import FORMATS
 from capplan.specs.hardware import AllReduceMeasurement, ComputeFormat, HardwareSpec
 
@@ -79,14 +79,14 @@ def derated_rates(hardware: HardwareSpec, tp: int, used_format: str | None = Non
 def compute_format(hardware: HardwareSpec, number_format: str, activation_dtype: str) -> str:
     """The peak that products with weights of ``number_format`` run at.
 
-    Raises CapplanError when the accelerator has no such tensor cores.
+    Raises UnsupportedError when the accelerator has no such tensor cores.
     """
     wanted = FORMATS[number_format].compute or activation_dtype
     peaks = hardware.compute.peak
     if wanted in peaks:
         return wanted
     has = [name for name in FORMATS if (FORMATS[name].compute or activation_dtype) in peaks]
-    raise CapplanError(
+    raise UnsupportedError(
         f"{hardware.name} has no {wanted} tensor cores, which {number_format} weights need",
         hint=f"weights it computes: {', '.join(has)} (--dtype)" if has else None,
     )
@@ -119,7 +119,7 @@ def _all_reduce(hardware: HardwareSpec, tp: int) -> tuple[AllReduceRate | None, 
         share = DEFAULT_PCIE_FRACTION.get(tp, DEFAULT_PCIE_FRACTION_MANY)
         note = f"all-reduce over {tp} GPUs: default share of PCIe"
         return AllReduceRate(DEFAULT_PCIE_LATENCY_S, share * hardware.pcie.bandwidth), note
-    raise CapplanError(
+    raise UnsupportedError(
         f"{hardware.name} names no link between accelerators, so TP {tp} cannot be planned",
         hint="use --tp 1, or add `scale_up` or `pcie` to its file",
     )

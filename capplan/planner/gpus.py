@@ -5,21 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from capplan.errors import CapplanError
+from capplan.errors import CapplanError, UnsupportedError
 from capplan.formulas import capacity
-from capplan.formulas.queueing import concurrency, e2e_s
+from capplan.planner.bounds import (
+    Sizing,
+    binding_of,
+    concurrency_at_limits,
+    decode_tokens_per_s,
+    most_requests_per_s,
+    size,
+)
 from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep, Replica
 from capplan.planner.suggestions import suggest
-from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, ServiceLevel, TpOption
-from capplan.specs.kv_cache import kv_bytes_per_token
+from capplan.results.gpus import GpusPlan, GpusResult, ReplicaFacts, ServiceLevel, TpOption
+from capplan.specs.kv_cache import kv_bytes_per_sequence, kv_bytes_per_token
 
 
 def plan_fleet(questions: Sequence[Question]) -> GpusResult:
-    """Answer the same question for each accelerator; the cheapest feasible one is the plan."""
-    plans = sorted((plan(question) for question in questions), key=_preference)
-    return GpusResult.cheapest_first(plans)
+    """Answer the same question for each accelerator; the cheapest feasible one is the result.
+
+    Raises UnsupportedError where none of them can do what was asked.
+    """
+    plans: list[GpusPlan] = []
+    refusals: list[UnsupportedError] = []
+    for question in questions:
+        try:
+            plans.append(plan(question))
+        except UnsupportedError as refusal:
+            refusals.append(refusal)
+            plans.append(_unsupported(question, refusal))
+    if len(refusals) == len(plans):
+        raise refusals[0]
+    return GpusResult.cheapest_first(sorted(plans, key=_preference))
+
+
+def _unsupported(question: Question, refusal: UnsupportedError) -> GpusPlan:
+    return replace(
+        _base(question), binding="unsupported", binding_limit="unsupported", why=refusal.message
+    )
 
 
 def plan(question: Question) -> GpusPlan:
@@ -30,7 +55,7 @@ def plan(question: Question) -> GpusPlan:
     """
     _check(question)
     tps = [question.engine.tp] if question.engine.tp else _allowed(question)
-    sizings = [_size(Replica(question, tp)) for tp in tps]
+    sizings = [size(Replica(question, tp)) for tp in tps]
     feasible = [sizing for sizing in sizings if sizing.bounds is not None]
     options = tuple(_option(sizing) for sizing in sizings)
     if not feasible:
@@ -39,20 +64,6 @@ def plan(question: Question) -> GpusPlan:
     # degrees that are each monotone, so that a tighter limit never needs fewer GPUs.
     best = min(feasible, key=lambda s: (_num_gpus(s), _fleet(question, s).num_gpus, s.tp))
     return _feasible(question, best, options)
-
-
-@dataclass(frozen=True, slots=True)
-class _Sizing:
-    """One TP degree: its bounds, or the limit that no number of GPUs would meet."""
-
-    replica: Replica
-    bounds: Bounds | None
-    best_step: MeanStep | None
-    fault: str | None
-
-    @property
-    def tp(self) -> int:
-        return self.replica.tp
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,74 +92,12 @@ def _allowed(question: Question) -> list[int]:
     return tps
 
 
-def _size(replica: Replica) -> _Sizing:
-    fault = _fault(replica)
-    best = replica.best_mean_step() if fault is None else None
-    if best is None:
-        return _Sizing(replica, None, None, fault or "kv_memory")
-    return _Sizing(replica, _bounds(replica, best), best, None)
-
-
-def _fault(replica: Replica) -> str | None:
-    if replica.pool_bytes_per_gpu <= 0:
-        return "weights"
-    if replica.max_sequences < 1:
-        return "kv_memory"
-    return replica.mean_step_fault(0.0)
-
-
-def _bounds(replica: Replica, best: MeanStep) -> Bounds:
-    question, tp = replica.question, replica.tp
-    rate = question.workload.arrival_rate_per_s
-    at_limits = _memory_replicas(replica)
-    prefill = capacity.units_needed(rate, replica.prefill_requests_per_s())
-    decode = _decode_replicas(replica)
-    if question.fleet.replica_output_tokens_per_s is not None:
-        combined = max(at_limits, decode, prefill)
-    else:
-        # The steady state minds the pool itself. Requests that finish sooner than the limits
-        # allow hold memory for less time, so Little's law at the limits may ask for more.
-        combined = max(decode, prefill, capacity.units_needed(rate, best.requests_per_s))
-    memory = min(at_limits, combined)
-    return Bounds(memory * tp, decode * tp, prefill * tp, combined * tp)
-
-
-def _memory_replicas(replica: Replica) -> int:
-    """Replicas whose pools hold everything in flight when each request takes its limits."""
-    demand = _concurrency(replica.question) * replica.sequence_bytes_per_gpu
-    return capacity.units_needed(demand, replica.pool_bytes_per_gpu)
-
-
-def _decode_replicas(replica: Replica) -> int:
-    question = replica.question
-    workload = question.workload
-    measured = question.fleet.replica_output_tokens_per_s
-    if measured is not None:
-        demand = workload.arrival_rate_per_s * workload.output_tokens
-        return capacity.units_needed(demand, measured)
-    # The first token comes out of the prefill.
-    demand = workload.arrival_rate_per_s * (workload.output_tokens - 1)
-    return capacity.units_needed(demand, _decode_tokens_per_s(replica)) if demand else 1
-
-
-def _decode_tokens_per_s(replica: Replica) -> float:
-    # At least 1: `_fault` has made sure that one decode meets the limit.
-    batch = max(1, replica.max_decode_batch())
-    return batch / replica.decode_step_s(batch)
-
-
-def _concurrency(question: Question) -> float:
-    limits = question.limits
-    sojourn = e2e_s(limits.slo_ttft_s, limits.slo_tpot_s, question.workload.output_tokens)
-    return concurrency(question.workload.arrival_rate_per_s, sojourn)
-
-
-def _num_gpus(sizing: _Sizing) -> int:
+def _num_gpus(sizing: Sizing) -> int:
     assert sizing.bounds is not None
     return sizing.bounds.num_gpus_combined
 
 
-def _fleet(question: Question, sizing: _Sizing) -> _Fleet:
+def _fleet(question: Question, sizing: Sizing) -> _Fleet:
     """Whole nodes for the replicas and spares; a replica never straddles a node it fits in."""
     node = question.fleet.gpus_per_node or question.hardware.node.gpus
     replicas = _num_gpus(sizing) // sizing.tp + question.fleet.num_spares
@@ -159,7 +108,7 @@ def _fleet(question: Question, sizing: _Sizing) -> _Fleet:
     return _Fleet(nodes, node, nodes * node)
 
 
-def _feasible(question: Question, sizing: _Sizing, options: tuple[TpOption, ...]) -> GpusPlan:
+def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...]) -> GpusPlan:
     assert sizing.bounds is not None
     assert sizing.best_step is not None
     replica, bounds = sizing.replica, sizing.bounds
@@ -167,8 +116,8 @@ def _feasible(question: Question, sizing: _Sizing, options: tuple[TpOption, ...]
     num_replicas = bounds.num_gpus_combined // sizing.tp
     per_replica = question.workload.arrival_rate_per_s / num_replicas
     operating = replica.mean_step_at_rate(per_replica) or sizing.best_step
-    most = _most_requests_per_s(question, sizing.best_step)
-    binding, limit = _binding(replica, bounds, sizing.best_step)
+    most = most_requests_per_s(question, sizing.best_step)
+    binding, limit = binding_of(replica, bounds, sizing.best_step)
     return replace(
         _priced(_base(question), question, fleet.num_gpus),
         feasible=True,
@@ -191,31 +140,6 @@ def _feasible(question: Question, sizing: _Sizing, options: tuple[TpOption, ...]
     )
 
 
-def _most_requests_per_s(question: Question, best: MeanStep) -> float:
-    measured = question.fleet.replica_output_tokens_per_s
-    if measured is None:
-        return best.requests_per_s
-    return measured / question.workload.output_tokens
-
-
-def _binding(replica: Replica, bounds: Bounds, best: MeanStep) -> tuple[str, str]:
-    """The single bound that asks for the most GPUs, or the combination that asks for more."""
-    singles = {"decode": bounds.num_gpus_decode, "prefill": bounds.num_gpus_prefill}
-    if _memory_replicas(replica) * replica.tp <= bounds.num_gpus_combined:
-        singles["memory"] = bounds.num_gpus_memory
-    most = max(singles, key=lambda name: singles[name])
-    if bounds.num_gpus_combined == singles[most]:
-        limit = {"memory": "kv_memory", "decode": "tpot", "prefill": "compute"}[most]
-        if most == "decode" and replica.question.fleet.replica_output_tokens_per_s:
-            limit = "given_throughput"
-        elif most == "decode" and replica.max_decode_batch() == replica.max_sequences:
-            limit = "kv_memory"
-        return most, limit
-    # The steady state stops at the first limit that a slightly larger batch breaks.
-    beyond = best.decode_batch * (1 + 1e-6) + 1e-6
-    return "combined", replica.mean_step_fault(beyond) or "kv_memory"
-
-
 def _replica_facts(replica: Replica, best: MeanStep) -> ReplicaFacts:
     workload = replica.question.workload
     return ReplicaFacts(
@@ -226,7 +150,7 @@ def _replica_facts(replica: Replica, best: MeanStep) -> ReplicaFacts:
         decode_batch=best.decode_batch,
         step_time_s=best.step_time_s,
         max_decode_batch=replica.max_decode_batch(),
-        output_tokens_per_s=_decode_tokens_per_s(replica),
+        output_tokens_per_s=decode_tokens_per_s(replica),
         prefill_tokens_per_s=replica.prefill_requests_per_s() * workload.prompt_tokens,
         requests_per_s=best.requests_per_s,
     )
@@ -261,14 +185,14 @@ def _priced(plan: GpusPlan, question: Question, num_gpus: int) -> GpusPlan:
     )
 
 
-def _option(sizing: _Sizing) -> TpOption:
+def _option(sizing: Sizing) -> TpOption:
     if sizing.bounds is not None:
         return TpOption(sizing.tp, sizing.bounds.num_gpus_combined, "feasible")
     return TpOption(sizing.tp, None, sizing.fault or "infeasible")
 
 
 def _infeasible(
-    question: Question, sizings: Sequence[_Sizing], options: tuple[TpOption, ...]
+    question: Question, sizings: Sequence[Sizing], options: tuple[TpOption, ...]
 ) -> GpusPlan:
     # The degree that came furthest names the limit: weights, then KV, then latency.
     order = ["weights", "kv_memory", "ttft", "tpot", "token_budget"]
@@ -285,14 +209,16 @@ def _infeasible(
 def _base(question: Question) -> GpusPlan:
     """What is known whether or not the question is feasible."""
     workload, engine = question.workload, question.engine
-    in_flight = _concurrency(question)
-    # Whole-model bytes: one rank of TP 1 holds everything once.
-    sequence = Replica(question, 1).sequence_bytes_per_gpu
+    in_flight = concurrency_at_limits(question)
+    sequence = kv_bytes_per_sequence(
+        question.model, workload.context_tokens, engine.kv_dtype, block_size=engine.block_size
+    )
     return GpusPlan(
         hardware=question.hardware_id,
         feasible=False,
         binding="",
         binding_limit="",
+        why=None,
         tp=None,
         num_replicas=None,
         num_gpus=None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capplan.errors import CapplanError
+from capplan.errors import UnsupportedError
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import Attention, GatedDeltaNet, Mamba2, ModelSpec
 
@@ -51,11 +51,11 @@ def allowed_tps(model: ModelSpec, hardware: HardwareSpec) -> list[int]:
 
 
 def check_tp(model: ModelSpec, hardware: HardwareSpec, tp: int) -> None:
-    """Raise CapplanError when ``tp`` does not divide the model or leaves the fast link."""
+    """Raise UnsupportedError when ``tp`` does not divide the model or leaves the fast link."""
     fault = tp_fault(model, tp)
     limit = domain_gpus(hardware)
     if fault is None and tp > limit:
         fault = f"{hardware.name} links {limit} accelerator{'s' if limit > 1 else ''}"
     if fault is not None:
         works = ", ".join(str(allowed) for allowed in allowed_tps(model, hardware))
-        raise CapplanError(f"--tp {tp} does not work: {fault}", hint=f"use one of: {works}")
+        raise UnsupportedError(f"--tp {tp} does not work: {fault}", hint=f"use one of: {works}")

@@ -192,7 +192,7 @@ def _comparison(result: GpusResult) -> Table:
             plan.num_gpus_rounded,
             plan.usd_per_hour,
             plan.usd_per_million_output_tokens,
-            plan.binding if plan.feasible else f"✗ {_WHY_NOT[plan.binding_limit]}",
+            plan.binding if plan.feasible else f"✗ {plan.why or _WHY_NOT[plan.binding_limit]}",
         )
         for plan in result.candidates
     ]

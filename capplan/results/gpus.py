@@ -98,6 +98,7 @@ class GpusPlan:
     feasible: bool
     binding: str  # which bound decides: memory | decode | prefill | combined; or what fails
     binding_limit: str  # which limit of that bound: tpot | ttft | kv_memory | ...
+    why: str | None  # in words, where the accelerator cannot do what was asked
     tp: int | None
     num_replicas: int | None
     num_gpus: int | None
