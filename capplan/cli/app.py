@@ -114,7 +114,7 @@ def kv(
 ) -> int:
     """Parameters, weights, KV bytes, what fits; block sizes; static against paged.
 
-    Exit code 1 where one sequence of the context does not fit.
+    Exit code 1 where not one sequence of the context fits the accelerator that was named.
     """
     from capplan.cli.kv import KvOptions, answer
 

@@ -33,7 +33,10 @@ class KvOptions(NamedTuple):
 
 
 def answer(options: KvOptions, as_json: bool, form: str) -> int:
-    """Answer, print, and return the exit code: 1 where one sequence does not fit."""
+    """Answer, print, and return the exit code.
+
+    1 where the user named an accelerator and not one sequence fits it.
+    """
     inputs = Inputs()
     question, lengths = _question(options, inputs)
     result = kv_answer(question)
@@ -59,7 +62,8 @@ def answer(options: KvOptions, as_json: bool, form: str) -> int:
         return render(result, asked, inputs.assumptions)
 
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
-    return EXIT_FINE if result.num_sequences else EXIT_NO
+    asked_to_fit = options.hardware is not None
+    return EXIT_NO if asked_to_fit and not result.num_sequences else EXIT_FINE
 
 
 def _question(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, str]:

@@ -103,8 +103,9 @@ def _check(question: KvQuestion) -> None:
         )
     if question.engine.tp:
         check_tp(model, question.hardware, question.engine.tp)
-    weight_format = question.engine.dtype or model.stored_format
-    compute_format(question.hardware, weight_format, model.activation_dtype)
+    if question.engine.dtype is not None:
+        # What is stored has its size on any accelerator; a conversion must be computable.
+        compute_format(question.hardware, question.engine.dtype, model.activation_dtype)
     longest = max(question.lengths)
     if question.static_length is not None and question.static_length < longest:
         raise CapplanError(
