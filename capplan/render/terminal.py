@@ -71,7 +71,7 @@ def _draw_table(console: Console, table: Table) -> None:
     for row in table.rows:
         drawn.add_row(
             *(
-                Text("-" if value is None else column.show(value))
+                _cell("-" if value is None else column.show(value))
                 for column, value in zip(table.columns, row, strict=True)
             )
         )
@@ -80,3 +80,9 @@ def _draw_table(console: Console, table: Table) -> None:
     console.print(drawn, width=max(needed, console.width), crop=False, no_wrap=False)
     if table.note:
         console.print(Text(table.note, style="dim"))
+
+
+def _cell(text: str) -> Text:
+    """Colour repeats what the mark says; it never carries meaning alone."""
+    style = {"✓": "green", "✗": "red"}.get(text[:1], "")
+    return Text(text, style=style)
