@@ -9,8 +9,12 @@ from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.planner.kv import KvQuestion, kv_answer
 from capplan.planner.lengths import parse_lengths
+from capplan.planner.question import DEFAULT_MAX_NUM_BATCHED_TOKENS
 from capplan.render.screen import Screen
 from capplan.results.kv import KvInputs
+from capplan.specs.kv_cache import has_windows
+from capplan.specs.model import ModelSpec
+from capplan.units import format_tokens
 
 SCHEMA = "capplan.kv/1"
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -28,12 +32,20 @@ class KvOptions(NamedTuple):
     gpu_memory_utilization: str | None
     reserve: str | None
     block_size: str | None
+    max_model_len: str | None
+    max_num_batched_tokens: str | None
+    async_scheduling: bool | None
+    enable_prefix_caching: bool | None
     lengths: str | None
     static_length: str | None
 
 
 def answer(options: KvOptions, as_json: bool, form: str) -> int:
-    """Answer, print, and return the exit code: 1 where one sequence does not fit."""
+    """Answer, print, and return the exit code: 1 where one sequence does not fit.
+
+    That a request of the model's own context does not fit is said; only where the user asked
+    for that length is it a "no".
+    """
     inputs = Inputs()
     question, lengths = _question(options, inputs)
     result = kv_answer(question)
@@ -49,6 +61,10 @@ def answer(options: KvOptions, as_json: bool, form: str) -> int:
         gpu_memory_utilization=engine.gpu_memory_utilization,
         reserve_bytes=engine.reserve_bytes,
         block_size=engine.block_size,
+        max_model_len=result.sizing.max_model_len,
+        max_num_batched_tokens=engine.max_num_batched_tokens,
+        async_scheduling=engine.async_scheduling,
+        enable_prefix_caching=engine.enable_prefix_caching,
         lengths=lengths,
         static_length=question.static_length,
     )
@@ -59,7 +75,8 @@ def answer(options: KvOptions, as_json: bool, form: str) -> int:
         return render(result, asked, inputs.assumptions)
 
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
-    return EXIT_FINE if result.num_sequences else EXIT_NO
+    refused = engine.max_model_len is not None and not result.sizing.starts
+    return EXIT_FINE if result.num_sequences and not refused else EXIT_NO
 
 
 def _question(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, str]:
@@ -76,8 +93,13 @@ def _question(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, str]:
         utilization=options.gpu_memory_utilization,
         reserve=options.reserve,
         block_size=options.block_size,
+        budget=_token_budget(options, inputs, model.spec),
+        max_model_len=_max_model_len(options, inputs, model.spec),
+        async_scheduling=options.async_scheduling,
+        enable_prefix_caching=options.enable_prefix_caching,
     )
-    default = min(DEFAULT_CONTEXT_TOKENS, model.spec.max_context_tokens)
+    longest = engine.max_model_len or model.spec.max_context_tokens
+    default = min(DEFAULT_CONTEXT_TOKENS, longest)
     context = inputs.tokens("--context", options.context, default, "context")
     lengths = options.lengths
     if lengths is None:
@@ -98,3 +120,22 @@ def _question(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, str]:
         if static is None
         else inputs.tokens("--static-length", static, 0, "static allocation"),
     ), lengths
+
+
+def _max_model_len(options: KvOptions, inputs: Inputs, model: ModelSpec) -> int | None:
+    """None for the model's context."""
+    if options.max_model_len is None:
+        context = format_tokens(model.max_context_tokens)
+        inputs.assume("longest request", f"the model's {context} tokens", "--max-model-len")
+        return None
+    return inputs.tokens("--max-model-len", options.max_model_len, 0, "longest request")
+
+
+def _token_budget(options: KvOptions, inputs: Inputs, model: ModelSpec) -> int:
+    """Tokens of a step; they change the pool only where a window keeps them."""
+    text = options.max_num_batched_tokens
+    if text is None and not has_windows(model):
+        return DEFAULT_MAX_NUM_BATCHED_TOKENS
+    return inputs.tokens(
+        "--max-num-batched-tokens", text, DEFAULT_MAX_NUM_BATCHED_TOKENS, "token budget of a step"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
+from capplan.render.kv_pool import pool_tables, start_note
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
 from capplan.results.kv import KvInputs, KvResult
@@ -15,8 +16,14 @@ _MOST_FITS = 24
 def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]) -> Screen:
     return Screen(
         headline=_headline(result),
-        tables=[_facts(result), _layers(result), _fits(result), _blocks(result)],
-        notes=[_static(result)],
+        tables=[
+            _facts(result),
+            _layers(result),
+            *pool_tables(result),
+            _fits(result),
+            _blocks(result),
+        ],
+        notes=[note for note in (start_note(result), _static(result)) if note],
         assumptions=assumptions,
         next_commands=[
             f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
