@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capplan.cli.environment import Environment
+from capplan.cli.run import run
 from capplan.formulas import kv_blocks
 from capplan.formulas.kv_blocks import Flight, blocks_of, decode_blocks, request_blocks
 from capplan.formulas.kv_groups import (
@@ -23,7 +27,8 @@ from capplan.formulas.kv_groups import (
     padding_layers,
     pipeline_stages,
 )
-from capplan.performance.kv_sizing import KvPool, KvSettings, kv_layout, kv_sizing
+from capplan.performance.kv_layout import KvSettings, kv_layout
+from capplan.performance.kv_sizing import KvPool, kv_sizing
 from capplan.specs.catalogue import load_all, load_model
 from capplan.specs.model import ModelSpec
 
@@ -402,3 +407,55 @@ def test_what_a_decoding_request_touches_is_held(
     first = max(0, newest - (layer.reach_tokens - 1) - (flight.batches - 1))
     touched = newest // layer.block_size - first // layer.block_size + 1
     assert touched <= decode_blocks(layer, tokens, flight)
+
+
+def capplan(line: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    code = run(line.split(), Environment(out, err, 80, is_terminal=True, colour=False))
+    return code, " ".join(out.getvalue().split()), err.getvalue()
+
+
+def test_a_length_that_does_not_fit_is_refused_with_the_one_that_does() -> None:
+    code, shown, _ = capplan("kv --model llama-3.1-8b --hardware l4 --max-model-len 131072")
+    assert code == 1
+    advised = re.search(r"It starts with --max-model-len (\d+)\.", shown)
+    assert advised
+    line = f"kv --model llama-3.1-8b --hardware l4 --max-model-len {advised[1]}"
+    assert capplan(line)[0] == 0
+    line = f"kv --model llama-3.1-8b --hardware l4 --max-model-len {int(advised[1]) + 1}"
+    assert capplan(line)[0] == 1
+
+
+def test_the_models_own_length_is_no_refusal() -> None:
+    code, shown, _ = capplan("kv --model llama-3.1-8b --hardware l4")
+    assert code == 0
+    assert "vLLM refuses to start with requests of up to 131,072 tokens" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("kv --max-model-len 1M", "--max-model-len 1,000,000 exceeds the 131,072 tokens"),
+        ("kv --max-model-len 4k --context 8k", "--max-model-len 4,000 is below --context 8,000"),
+        ("kv --kv-dtype fp8_ds_mla", "packs the latents of MLA"),
+        ("gpus --kv-dtype fp8_ds_mla", "packs the latents of MLA"),
+    ],
+)
+def test_questions_that_cannot_be(line: str, message: str) -> None:
+    code, _, error = capplan(line)
+    assert code == 2
+    assert message in error
+
+
+def test_flags_change_what_a_hybrid_takes() -> None:
+    def blocks(line: str) -> list[int]:
+        code, shown, _ = capplan(f"kv --hardware h200-sxm-141gb --json {line}")
+        assert code == 0
+        groups = json.loads(shown)["result"]["sizing"]["groups"]
+        return [group["blocks_in_prefill"] for group in groups]
+
+    gemma = "--model gemma-3-27b --context 100k --max-num-batched-tokens 2048"
+    assert blocks(gemma) == [6 * 321, 6250]
+    assert blocks(f"{gemma} --no-async-scheduling") == [6 * 193, 6250]
+    assert blocks("--model qwen3.5-27b --context 8Ki") == [6, 11]
+    assert blocks("--model qwen3.5-27b --context 8Ki --no-enable-prefix-caching") == [3, 11]

@@ -106,7 +106,6 @@ EnablePrefixCaching = Annotated[
     bool | None,
     typer.Option(
         "--enable-prefix-caching/--no-enable-prefix-caching",
-        "--prefix-caching/--no-prefix-caching",
         help="Keep finished prompts for reuse [default: on].",
         show_default=False,
     ),

@@ -36,10 +36,9 @@ def _headline(result: KvResult) -> str:
     if not result.num_sequences:
         what = "the weights" if result.kv_pool_bytes_per_gpu <= 0 else "one sequence"
         return f"{result.model} does not fit {where}: no room for {what}."
-    return (
-        f"{result.model} on {where}: {result.num_sequences:,} sequences of "
-        f"{result.context_tokens:,} tokens fit."
-    )
+    sequences = shows.plural(result.num_sequences, "sequence")
+    verb = "fits" if result.num_sequences == 1 else "fit"
+    return f"{result.model} on {where}: {sequences} of {result.context_tokens:,} tokens {verb}."
 
 
 def _facts(result: KvResult) -> Table:
