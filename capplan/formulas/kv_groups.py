@@ -1,7 +1,6 @@
 """How an engine lays the KV of many kinds of layers into blocks of one size.
 
-Rules of vLLM's V1 KV-cache manager (`v1/core/kv_cache_utils.py`, `v1/kv_cache_interface.py`,
-read at 0.11 and 0.33). Every layer has a *page*: its bytes in one block. Layers of one kind
+Rules of vLLM's V1 KV-cache manager (`v1/core/kv_cache_utils.py`, `v1/kv_cache_interface.py`). Every layer has a *page*: its bytes in one block. Layers of one kind
 form one group; several kinds are dealt into groups of equally many layers, each group with
 blocks of its own out of one pool, so that a block has the same bytes whoever takes it.
 """
@@ -115,7 +114,7 @@ def _as_full(layers: Sequence[KvLayer]) -> list[KvLayer]:
 def _with_equal_pages(layers: Sequence[KvLayer]) -> list[KvLayer]:
     """Smaller pages grow to the largest: by more tokens where these divide, else by padding.
 
-    Versions before 0.2x refuse pages that do not divide; a state has no tokens to add.
+    Older versions refuse pages that do not divide; a state has no tokens to add.
     """
     largest = max(layer.page_bytes for layer in layers)
     grown = []
