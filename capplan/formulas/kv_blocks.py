@@ -105,7 +105,7 @@ def max_concurrency(blocks: int, blocks_per_request: int) -> float:
 
 
 def printed_tokens(concurrency: float, max_model_len: int) -> int:
-    """ "GPU KV cache size" in the log since about vLLM 0.21: the tokens of all requests at full length.
+    """The log's "GPU KV cache size" since about vLLM 0.21: all requests at full length, tokens.
 
     >>> printed_tokens(15.2576, 10_000)
     152576
@@ -114,7 +114,7 @@ def printed_tokens(concurrency: float, max_model_len: int) -> int:
 
 
 def printed_tokens_by_groups(blocks: int, num_groups: int, block_size: int, dcp: int = 1) -> int:
-    """ "GPU KV cache size" in the log before about vLLM 0.21: as if each group took its share.
+    """The log's "GPU KV cache size" before about vLLM 0.21: as if each group took its share.
 
     >>> printed_tokens_by_groups(139, 4, 1568)
     53312

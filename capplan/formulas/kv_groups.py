@@ -1,8 +1,9 @@
 """How an engine lays the KV of many kinds of layers into blocks of one size.
 
-Rules of vLLM's V1 KV-cache manager (`v1/core/kv_cache_utils.py`, `v1/kv_cache_interface.py`). Every layer has a *page*: its bytes in one block. Layers of one kind
-form one group; several kinds are dealt into groups of equally many layers, each group with
-blocks of its own out of one pool, so that a block has the same bytes whoever takes it.
+Rules of vLLM's V1 KV-cache manager (`v1/core/kv_cache_utils.py`, `v1/kv_cache_interface.py`).
+Every layer has a *page*: its bytes in one block. Layers of one kind form one group; several
+kinds are dealt into groups of equally many layers, each group with blocks of its own out of one
+pool, so that a block has the same bytes whoever takes it.
 """
 
 from __future__ import annotations

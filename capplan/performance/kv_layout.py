@@ -30,8 +30,8 @@ class KvSettings:
     """Engine settings that shape the pool, by the engine's names; defaults of vLLM 0.33.
 
     ``max_model_len`` None is the model's own context. ``printed_by_groups`` is how versions
-    before about 0.21 printed the size of the cache. Speculation adds state blocks; the drafter's own
-    layers and the wider convolution window are not counted.
+    before about 0.21 printed the size of the cache. Speculation adds state blocks; the drafter's
+    own layers and the wider convolution window are not counted.
     """
 
     block_size: int = 16
