@@ -26,7 +26,14 @@ from capplan.units import parse_duration, parse_tokens
 HARDWARE = {name: load_hardware(name).spec for name in ("a100-sxm-80gb", "h100-sxm-80gb", "l40s")}
 MODELS = {
     name: load_model(name).spec
-    for name in ("llama-3.1-8b", "llama-3.1-70b", "qwen3-30b-a3b", "deepseek-v2-lite")
+    for name in (
+        "llama-3.1-8b",
+        "llama-3.1-70b",
+        "qwen3-30b-a3b",
+        "deepseek-v2-lite",
+        "gemma-3-27b",
+        "qwen3.5-27b",
+    )
 }
 
 

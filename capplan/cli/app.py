@@ -58,6 +58,8 @@ def gpus(
     reserve: o.Reserve = None,
     block_size: o.BlockSize = None,
     max_num_batched_tokens: o.MaxNumBatchedTokens = None,
+    async_scheduling: o.AsyncScheduling = None,
+    enable_prefix_caching: o.EnablePrefixCaching = None,
     replica_tokens_per_s: o.ReplicaTokensPerS = None,
     spares: o.Spares = None,
     gpus_per_node: o.GpusPerNode = None,
@@ -107,14 +109,19 @@ def kv(
     gpu_memory_utilization: o.GpuMemoryUtilization = None,
     reserve: o.Reserve = None,
     block_size: o.BlockSize = None,
+    max_model_len: o.MaxModelLen = None,
+    max_num_batched_tokens: o.MaxNumBatchedTokens = None,
+    async_scheduling: o.AsyncScheduling = None,
+    enable_prefix_caching: o.EnablePrefixCaching = None,
     lengths: o.Lengths = None,
     static_length: o.StaticLength = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
-    """Parameters, weights, KV bytes, what fits; block sizes; static against paged.
+    """Parameters, weights, KV bytes, what fits; the pool in blocks; static against paged.
 
-    Exit code 1 where not one sequence of the context fits the accelerator that was named.
+    Exit code 1 where the accelerator that was named holds not one sequence of the context, or
+    none of --max-model-len.
     """
     from capplan.cli.kv import KvOptions, answer
 

@@ -33,6 +33,8 @@ class GpusOptions(NamedTuple):
     reserve: str | None
     block_size: str | None
     max_num_batched_tokens: str | None
+    async_scheduling: bool | None
+    enable_prefix_caching: bool | None
     replica_tokens_per_s: str | None
     spares: str | None
     gpus_per_node: str | None
@@ -85,6 +87,8 @@ def _questions(options: GpusOptions, inputs: Inputs) -> tuple[list[q.Question], 
             q.DEFAULT_MAX_NUM_BATCHED_TOKENS,
             "token budget of a step",
         ),
+        async_scheduling=options.async_scheduling,
+        enable_prefix_caching=options.enable_prefix_caching,
     )
     fleet = _fleet(options, inputs)
     questions = [
@@ -156,6 +160,8 @@ def _asked(questions: list[q.Question], model: str) -> GpusInputs:
         reserve_bytes=engine.reserve_bytes,
         block_size=engine.block_size,
         max_num_batched_tokens=engine.max_num_batched_tokens,
+        async_scheduling=engine.async_scheduling,
+        enable_prefix_caching=engine.enable_prefix_caching,
         num_spare_replicas=fleet.num_spares,
         gpus_per_node=fleet.gpus_per_node,
         usd_per_gpu_hour=fleet.usd_per_gpu_hour,

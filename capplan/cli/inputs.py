@@ -14,6 +14,7 @@ from capplan.planner.question import EngineSettings
 from capplan.results.assumptions import Assumption
 from capplan.specs.catalogue import Found, load_hardware, load_model
 from capplan.specs.hardware import HardwareSpec
+from capplan.specs.kv_cache import PACKED_MLA, has_states, has_windows
 from capplan.specs.model import ModelSpec
 
 T = TypeVar("T")
@@ -25,7 +26,14 @@ MAX_SECONDS = 7 * 86_400.0
 MAX_RATE_PER_S = 1e9
 MAX_BYTES = 10**15
 
-_ALIASES = {"fp4": "nvfp4", "bfloat16": "bf16", "float16": "fp16", "half": "fp16"}
+_ALIASES = {
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+    "fp4": "nvfp4",
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+}
 
 
 class Inputs:
@@ -176,6 +184,8 @@ class Inputs:
             self.assume("KV cache", default, "--kv-dtype")
         if text is None or text == "auto":
             return default
+        if text.lower() == PACKED_MLA:
+            return _packed_mla(model)
         return _format("--kv-dtype", text)
 
     def engine(
@@ -190,6 +200,9 @@ class Inputs:
         reserve: str | None,
         block_size: str | None,
         budget: int = defaults.DEFAULT_MAX_NUM_BATCHED_TOKENS,
+        max_model_len: int | None = None,
+        async_scheduling: bool | None = None,
+        enable_prefix_caching: bool | None = None,
     ) -> EngineSettings:
         weights = self.dtype(dtype, model)
         return EngineSettings(
@@ -213,7 +226,26 @@ class Inputs:
             ),
             max_num_batched_tokens=budget,
             gpu_memory_bytes=self._gpu_memory(gpu_memory),
+            max_model_len=max_model_len,
+            async_scheduling=self.flag(
+                "--no-async-scheduling",
+                async_scheduling,
+                defaults.DEFAULT_ASYNC_SCHEDULING,
+                "asynchronous scheduling" if has_windows(model) else None,
+            ),
+            enable_prefix_caching=self.flag(
+                "--no-enable-prefix-caching",
+                enable_prefix_caching,
+                defaults.DEFAULT_ENABLE_PREFIX_CACHING,
+                "prefix caching" if has_states(model) else None,
+            ),
         )
+
+    def flag(self, option: str, value: bool | None, default: bool, what: str | None) -> bool:
+        """On or off; no assumption is noted where ``what`` is None, as nothing hangs on it."""
+        if value is None and what is not None:
+            self.assume(what, "on" if default else "off", option)
+        return default if value is None else value
 
     def _gpu_memory(self, text: str | None) -> int | None:
         if text is None:
@@ -228,6 +260,15 @@ def _name(option: str, name: str) -> str:
     if len(name) > 4096 or "\0" in name:
         raise CapplanError(f"{option}: `{name[:40]!a}...` is not a name or a path")
     return name
+
+
+def _packed_mla(model: ModelSpec) -> str:
+    if any(mixer.kind != "mla" for mixer in model.mixers.values()):
+        raise CapplanError(
+            f"--kv-dtype: `{PACKED_MLA}` packs the latents of MLA; {model.name} keeps others",
+            hint="use fp8",
+        )
+    return PACKED_MLA
 
 
 def _format(option: str, text: str) -> str:

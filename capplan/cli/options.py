@@ -87,6 +87,29 @@ MaxNumBatchedTokens = Annotated[
     Text,
     _option("--max-num-batched-tokens", "TOKENS", "Token budget of a step [default: 8192]."),
 ]
+MaxModelLen = Annotated[
+    Text,
+    _option(
+        "--max-model-len", "TOKENS",
+        "Longest request that the engine admits [default: the model's context].",
+    ),
+]  # fmt: skip
+AsyncScheduling = Annotated[
+    bool | None,
+    typer.Option(
+        "--async-scheduling/--no-async-scheduling",
+        help="Two steps under way at once [default: on].",
+        show_default=False,
+    ),
+]
+EnablePrefixCaching = Annotated[
+    bool | None,
+    typer.Option(
+        "--enable-prefix-caching/--no-enable-prefix-caching",
+        help="Keep finished prompts for reuse [default: on].",
+        show_default=False,
+    ),
+]
 ReplicaTokensPerS = Annotated[
     Text,
     _option(

@@ -27,6 +27,17 @@ def mla_bytes_per_token(
     return (kv_lora_rank + qk_rope_head_dim) * bytes_per_element
 
 
+def packed_mla_bytes_per_token(kv_lora_rank: int, qk_rope_head_dim: int) -> int:
+    """The same as FlashMLA packs it (`fp8_ds_mla`): latent in FP8, rotary key in 16 bits.
+
+    128 elements of the latent share an FP32 scale.
+
+    >>> packed_mla_bytes_per_token(512, 64)
+    656
+    """
+    return kv_lora_rank + 4 * (kv_lora_rank // 128) + 2 * qk_rope_head_dim
+
+
 def kv_heads_per_gpu(num_kv_heads: int, tp: int) -> int:
     """KV heads on each rank; below one head a rank they are replicated, never split.
 

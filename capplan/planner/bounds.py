@@ -61,7 +61,10 @@ def _bounds(replica: Replica, best: MeanStep) -> Bounds:
 def _memory_replicas(replica: Replica) -> int:
     """Replicas whose pools hold everything in flight when each request takes its limits."""
     demand = concurrency_at_limits(replica.question) * replica.sequence_bytes_per_gpu
-    return capacity.units_needed(demand, replica.pool_bytes_per_gpu)
+    pool = replica.pool
+    if pool.keeps_nothing:
+        return 1
+    return capacity.units_needed(demand, pool.usable_blocks * pool.bytes_per_block)
 
 
 def _decode_replicas(replica: Replica) -> int:

@@ -20,7 +20,7 @@ from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep, Replica
 from capplan.planner.suggestions import suggest
 from capplan.results.gpus import GpusPlan, GpusResult, ReplicaFacts, ServiceLevel, TpOption
-from capplan.specs.kv_cache import kv_bytes_per_sequence, kv_bytes_per_token
+from capplan.specs.kv_cache import kv_bytes_per_token
 
 
 def plan_fleet(questions: Sequence[Question]) -> GpusResult:
@@ -210,9 +210,7 @@ def _base(question: Question) -> GpusPlan:
     """What is known whether or not the question is feasible."""
     workload, engine = question.workload, question.engine
     in_flight = concurrency_at_limits(question)
-    sequence = kv_bytes_per_sequence(
-        question.model, workload.context_tokens, engine.kv_dtype, block_size=engine.block_size
-    )
+    sequence = engine.kv_pool(question.model, 0.0).decode_bytes(workload.context_tokens)
     return GpusPlan(
         hardware=question.hardware_id,
         feasible=False,

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from capplan.errors import CapplanError
 from capplan.formulas import paging
+from capplan.performance.kv_sizing import KvPool, kv_sizing
 from capplan.performance.rates import compute_format
 from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import EngineSettings
 from capplan.results.kv import BlockSizeRow, KvFit, KvLayerKind, KvResult
 from capplan.specs.hardware import HardwareSpec
-from capplan.specs.kv_cache import (
-    kv_bytes_per_sequence,
-    kv_bytes_per_token,
-    kv_layers,
-    tokens_that_fit,
-)
+from capplan.specs.kv_cache import kv_bytes_per_token, kv_layers
 from capplan.specs.model import ModelSpec
 from capplan.specs.tensors import (
     num_params_active,
@@ -30,7 +26,6 @@ from capplan.specs.tensors import (
 BLOCK_SIZES = (16, 32, 64, 128)
 BLOCK_TABLE_ENTRY_BYTES = 4  # int32 block numbers
 _MOST_TPS = 8
-_UNBOUNDED_SEQUENCES = 10**6
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,8 @@ def kv_answer(question: KvQuestion) -> KvResult:
     _check(question)
     model, engine = question.model, question.engine
     tp = engine.tp or 1
-    here = _fit(question, engine.dtype, engine.kv_dtype, tp)
+    here, pool = _fit(question, engine.dtype, engine.kv_dtype, tp)
+    whole = engine.kv_pool(model, 0.0)
     total = sum(question.lengths)
     static_length = question.static_length or max(question.lengths)
     static = paging.static_slots(question.lengths, static_length)
@@ -73,15 +69,16 @@ def kv_answer(question: KvQuestion) -> KvResult:
         kv_bytes_per_token=kv_bytes_per_token(model, engine.kv_dtype),
         kv_bytes_per_token_per_gpu=kv_bytes_per_token(model, engine.kv_dtype, tp),
         context_tokens=question.context_tokens,
-        kv_bytes_per_sequence=_sequence_bytes(question, engine.kv_dtype, 1),
-        kv_bytes_per_sequence_per_gpu=_sequence_bytes(question, engine.kv_dtype, tp),
+        kv_bytes_per_sequence=whole.decode_bytes(question.context_tokens),
+        kv_bytes_per_sequence_per_gpu=pool.decode_bytes(question.context_tokens),
         visible_memory_bytes=engine.gpu_memory_bytes or question.hardware.visible_memory_bytes,
         budget_bytes_per_gpu=engine.budget_bytes_per_gpu(question.hardware),
         reserve_bytes_per_gpu=engine.reserve_bytes,
         kv_pool_bytes_per_gpu=here.kv_pool_bytes_per_gpu,
         num_sequences=here.num_sequences,
         pool_tokens=here.pool_tokens,
-        block_size=engine.block_size,
+        block_size=pool.block_size,
+        sizing=kv_sizing(pool, question.context_tokens),
         layers=tuple(_layer_kinds(question, tp)),
         fits=tuple(_fits(question)),
         num_lengths=len(question.lengths),
@@ -89,7 +86,9 @@ def kv_answer(question: KvQuestion) -> KvResult:
         static_length=static_length,
         static_slots=static,
         static_utilisation=paging.utilisation(total, static),
-        blocks=tuple(_block_row(question, size, tp) for size in _block_sizes(engine)),
+        blocks=tuple(
+            _block_row(question, size, tp) for size in sorted({*BLOCK_SIZES, pool.block_size})
+        ),
     )
 
 
@@ -101,6 +100,9 @@ def _check(question: KvQuestion) -> None:
             f"tokens of context of {model.name}",
             hint=f"use --context {model.max_context_tokens} or less",
         )
+    max_model_len = question.engine.max_model_len
+    if max_model_len is not None:
+        _check_max_model_len(question, max_model_len)
     if question.engine.tp:
         check_tp(model, question.hardware, question.engine.tp)
     if question.engine.dtype is not None:
@@ -115,32 +117,40 @@ def _check(question: KvQuestion) -> None:
         )
 
 
-def _sequence_bytes(question: KvQuestion, kv_dtype: str, tp: int) -> float:
-    engine = question.engine
-    return kv_bytes_per_sequence(
-        question.model, question.context_tokens, kv_dtype, tp, engine.block_size
-    )
+def _check_max_model_len(question: KvQuestion, max_model_len: int) -> None:
+    model = question.model
+    if max_model_len > model.max_context_tokens:
+        raise CapplanError(
+            f"--max-model-len {max_model_len:,} exceeds the {model.max_context_tokens:,} tokens "
+            f"of context of {model.name}",
+            hint=f"use --max-model-len {model.max_context_tokens} or less",
+        )
+    if max_model_len < question.context_tokens:
+        raise CapplanError(
+            f"--max-model-len {max_model_len:,} is below --context {question.context_tokens:,}",
+            hint="the engine refuses requests longer than its maximum length",
+        )
 
 
-def _fit(question: KvQuestion, dtype: str | None, kv_dtype: str, tp: int) -> KvFit:
+def _fit(question: KvQuestion, dtype: str | None, kv_dtype: str, tp: int) -> tuple[KvFit, KvPool]:
     model, engine = question.model, question.engine
     weights = weight_bytes_per_gpu(model, tp, dtype)
-    pool = engine.budget_bytes_per_gpu(question.hardware) - weights - engine.reserve_bytes
-    sequence = _sequence_bytes(question, kv_dtype, tp)
-    longest = tokens_that_fit(model, pool, kv_dtype, tp, engine.block_size) if pool > 0 else 0
-    held = int(pool // sequence) if sequence else _UNBOUNDED_SEQUENCES
-    num = max(0, held) if longest else 0
-    return KvFit(
+    room = engine.budget_bytes_per_gpu(question.hardware) - weights - engine.reserve_bytes
+    pool = engine.kv_pool(model, room, tp=tp, kv_dtype=kv_dtype)
+    longest = pool.longest(model.max_context_tokens)
+    num = pool.num_sequences(question.context_tokens)
+    fit = KvFit(
         dtype=dtype or model.stored_format,
         kv_dtype=kv_dtype,
         tp=tp,
         weight_bytes_per_gpu=weights,
-        kv_pool_bytes_per_gpu=pool,
+        kv_pool_bytes_per_gpu=room,
         fits=longest > 0,
-        longest_context_tokens=min(longest, model.max_context_tokens),
+        longest_context_tokens=longest,
         pool_tokens=num * question.context_tokens,
         num_sequences=num,
     )
+    return fit, pool
 
 
 def _fits(question: KvQuestion) -> Iterator[KvFit]:
@@ -159,7 +169,7 @@ def _fits(question: KvQuestion) -> Iterator[KvFit]:
         for kv_dtype in kv_dtypes:
             for tp in tps:
                 if tp <= _MOST_TPS or engine.tp:
-                    yield _fit(question, dtype, kv_dtype, tp)
+                    yield _fit(question, dtype, kv_dtype, tp)[0]
 
 
 def _layer_kinds(question: KvQuestion, tp: int) -> Iterator[KvLayerKind]:
@@ -173,10 +183,6 @@ def _layer_kinds(question: KvQuestion, tp: int) -> Iterator[KvLayerKind]:
             window=layer.window,
             state_bytes_per_sequence=layer.count * layer.state_bytes,
         )
-
-
-def _block_sizes(engine: EngineSettings) -> Sequence[int]:
-    return sorted({*BLOCK_SIZES, engine.block_size})
 
 
 def _block_row(question: KvQuestion, block_size: int, tp: int) -> BlockSizeRow:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capplan.performance.kv_layout import KvSettings
+from capplan.performance.kv_sizing import KvPool
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
 
@@ -20,6 +22,8 @@ DEFAULT_NUM_SPARES = 1
 DEFAULT_GPU_MEMORY_UTILIZATION = 0.9
 DEFAULT_BLOCK_SIZE = 16
 DEFAULT_MAX_NUM_BATCHED_TOKENS = 8192
+DEFAULT_ASYNC_SCHEDULING = True
+DEFAULT_ENABLE_PREFIX_CACHING = True
 # Runtime, activations and CUDA graphs of vLLM at 8,192 batched tokens: 0.8 to 7.4 GiB in
 # start-up logs of versions 0.11 to 0.19, by model and version (docs/model.md).
 DEFAULT_RESERVE_BYTES = 3_500_000_000
@@ -54,7 +58,8 @@ class Limits:
 class EngineSettings:
     """``dtype`` None keeps the weights as stored; ``tp`` None searches.
 
-    ``gpu_memory_bytes`` None is what the accelerator's file says that a process sees.
+    ``gpu_memory_bytes`` None is what the accelerator's file says that a process sees,
+    ``max_model_len`` None the model's context.
     """
 
     dtype: str | None
@@ -65,11 +70,27 @@ class EngineSettings:
     block_size: int = DEFAULT_BLOCK_SIZE
     max_num_batched_tokens: int = DEFAULT_MAX_NUM_BATCHED_TOKENS
     gpu_memory_bytes: int | None = None
+    max_model_len: int | None = None
+    async_scheduling: bool = DEFAULT_ASYNC_SCHEDULING
+    enable_prefix_caching: bool = DEFAULT_ENABLE_PREFIX_CACHING
 
     def budget_bytes_per_gpu(self, hardware: HardwareSpec) -> float:
         """Memory that the engine may take on each GPU: visible x utilisation."""
         visible = self.gpu_memory_bytes or hardware.visible_memory_bytes
         return visible * self.gpu_memory_utilization
+
+    def kv_pool(
+        self, model: ModelSpec, available_bytes: float, *, tp: int = 1, kv_dtype: str | None = None
+    ) -> KvPool:
+        """The blocks of a pool under these settings."""
+        settings = KvSettings(
+            block_size=self.block_size,
+            max_model_len=self.max_model_len,
+            max_num_batched_tokens=self.max_num_batched_tokens,
+            enable_prefix_caching=self.enable_prefix_caching,
+            async_scheduling=self.async_scheduling,
+        )
+        return KvPool(model, kv_dtype or self.kv_dtype, tp, settings, available_bytes)
 
 
 @dataclass(frozen=True, slots=True)

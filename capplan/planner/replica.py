@@ -13,10 +13,10 @@ from functools import cached_property
 
 from capplan.formulas.attention import context_reads
 from capplan.formulas.kv import tokens_held
+from capplan.performance.kv_sizing import KvPool
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import Batch, Chunk, StepModel
 from capplan.planner.question import Question
-from capplan.specs.kv_cache import kv_bytes_per_sequence
 from capplan.specs.tensors import weight_bytes_per_gpu
 
 _BISECTIONS = 60
@@ -60,22 +60,20 @@ class Replica:
         return engine.budget_bytes_per_gpu(self.question.hardware) - taken
 
     @cached_property
-    def sequence_bytes_per_gpu(self) -> float:
-        """KV of a finished request on each GPU, in whole blocks."""
-        engine = self.question.engine
-        context = self.question.workload.context_tokens
-        return kv_bytes_per_sequence(
-            self.question.model, context, engine.kv_dtype, self.tp, engine.block_size
-        )
+    def pool(self) -> KvPool:
+        """The same in blocks."""
+        question = self.question
+        return question.engine.kv_pool(question.model, self.pool_bytes_per_gpu, tp=self.tp)
 
-    @property
+    @cached_property
+    def sequence_bytes_per_gpu(self) -> int:
+        """KV that a request at full length keeps on each GPU, in whole blocks."""
+        return self.pool.decode_bytes(self.question.workload.context_tokens)
+
+    @cached_property
     def max_sequences(self) -> int:
-        """Requests that fit at full length; capped where only a state is kept."""
-        if self.pool_bytes_per_gpu < 0:
-            return 0
-        if not self.sequence_bytes_per_gpu:
-            return 10**6
-        return int(self.pool_bytes_per_gpu // self.sequence_bytes_per_gpu)
+        """Requests that fit at full length, one of them still in its prefill."""
+        return self.pool.num_sequences(self.question.workload.context_tokens)
 
     def decode_step_s(self, num_decodes: float) -> float:
         """A step of decodes alone at their mean context."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
+from capplan.render.kv_pool import pool_tables, start_note
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
 from capplan.results.kv import KvInputs, KvResult
@@ -15,8 +16,14 @@ _MOST_FITS = 24
 def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]) -> Screen:
     return Screen(
         headline=_headline(result),
-        tables=[_facts(result), _layers(result), _fits(result), _blocks(result)],
-        notes=[_static(result)],
+        tables=[
+            _facts(result),
+            _layers(result),
+            *pool_tables(result),
+            _fits(result),
+            _blocks(result),
+        ],
+        notes=[note for note in (start_note(result), _static(result)) if note],
         assumptions=assumptions,
         next_commands=[
             f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
@@ -29,10 +36,9 @@ def _headline(result: KvResult) -> str:
     if not result.num_sequences:
         what = "the weights" if result.kv_pool_bytes_per_gpu <= 0 else "one sequence"
         return f"{result.model} does not fit {where}: no room for {what}."
-    return (
-        f"{result.model} on {where}: {result.num_sequences:,} sequences of "
-        f"{result.context_tokens:,} tokens fit."
-    )
+    sequences = shows.plural(result.num_sequences, "sequence")
+    verb = "fits" if result.num_sequences == 1 else "fit"
+    return f"{result.model} on {where}: {sequences} of {result.context_tokens:,} tokens {verb}."
 
 
 def _facts(result: KvResult) -> Table:

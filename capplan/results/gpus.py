@@ -27,6 +27,8 @@ class GpusInputs:
     reserve_bytes: int
     block_size: int
     max_num_batched_tokens: int
+    async_scheduling: bool
+    enable_prefix_caching: bool
     num_spare_replicas: int
     gpus_per_node: int | None
     usd_per_gpu_hour: float | None

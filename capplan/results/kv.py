@@ -19,6 +19,10 @@ class KvInputs:
     gpu_memory_utilization: float
     reserve_bytes: int
     block_size: int
+    max_model_len: int
+    max_num_batched_tokens: int
+    async_scheduling: bool
+    enable_prefix_caching: bool
     lengths: str
     static_length: int | None
 
@@ -33,6 +37,40 @@ class KvLayerKind:
     bytes_per_token: float  # all its layers, one GPU
     window: int | None
     state_bytes_per_sequence: float
+
+
+@dataclass(frozen=True, slots=True)
+class KvGroupFacts:
+    """Groups of layers that keep alike: blocks of their own out of the common pool."""
+
+    kind: str  # full | sliding | chunked | state
+    reach_tokens: int | None  # window or chunk
+    num_layers: int
+    num_groups: int
+    block_size: int | None  # tokens; None where a block is a state
+    page_bytes_per_gpu: int  # one block of one layer
+    blocks_at_max_model_len: int  # of one request, all its groups, in its prefill
+    blocks_in_prefill: int  # the same at the asked context
+    blocks_in_decode: int
+
+
+@dataclass(frozen=True, slots=True)
+class KvSizing:
+    """The KV pool of one replica in blocks, as vLLM allocates and prints it."""
+
+    block_size: int  # tokens
+    max_model_len: int
+    num_padding_layers: int
+    bytes_per_block_per_gpu: int
+    num_blocks: int  # with the one that is never handed out
+    printed_tokens: int  # "GPU KV cache size" in the engine's log; of hybrids not the capacity
+    capacity_tokens: int  # in sequences of the asked context
+    num_sequences: int  # of the asked context: one in its prefill, the others decoding
+    max_concurrency: float  # as the engine prints it, at max_model_len
+    max_concurrency_at_context: float
+    starts: bool  # the engine's check: one request of max_model_len fits
+    estimated_max_model_len: int
+    groups: tuple[KvGroupFacts, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +127,8 @@ class KvResult:
     kv_pool_bytes_per_gpu: float
     num_sequences: int
     pool_tokens: int
-    block_size: int
+    block_size: int  # as allocated: larger than asked for where a block must hold a state
+    sizing: KvSizing
     layers: tuple[KvLayerKind, ...]
     fits: tuple[KvFit, ...]
     num_lengths: int

@@ -17,6 +17,9 @@ from capplan.specs.model import (
     MultiHeadLatentAttention,
 )
 
+# FlashMLA's packed layout of an MLA latent, by the engine's name; of no other layer.
+PACKED_MLA = "fp8_ds_mla"
+
 
 @dataclass(frozen=True, slots=True)
 class KvLayers:
@@ -42,6 +45,18 @@ def kv_layers(model: ModelSpec, kv_dtype: str, tp: int = 1) -> tuple[KvLayers, .
     return tuple(_layers(model, kv_dtype, tp))
 
 
+def has_windows(model: ModelSpec) -> bool:
+    """Whether some layers keep the last tokens only."""
+    layers = kv_layers(model, model.activation_dtype)
+    return any(layer.window is not None for layer in layers)
+
+
+def has_states(model: ModelSpec) -> bool:
+    """Whether some layers keep a state in place of KV."""
+    layers = kv_layers(model, model.activation_dtype)
+    return any(layer.state_bytes > 0 for layer in layers)
+
+
 def kv_bytes_per_token(model: ModelSpec, kv_dtype: str, tp: int = 1) -> float:
     """Bytes that writing one token takes on one rank, over all layers (windows not yet full)."""
     return sum(layer.count * layer.bytes_per_token for layer in kv_layers(model, kv_dtype, tp))
@@ -59,29 +74,9 @@ def kv_bytes_per_sequence(
     return total
 
 
-def tokens_that_fit(
-    model: ModelSpec, pool_bytes: float, kv_dtype: str, tp: int = 1, block_size: int = 1
-) -> int:
-    """The longest single sequence, in tokens, that a pool of one rank's bytes holds.
-
-    Without a growing layer there is no limit; the model's own context is returned.
-    """
-    if kv_bytes_per_sequence(model, 1, kv_dtype, tp, block_size) > pool_bytes:
-        return 0
-    low, high = 1, 2
-    while kv_bytes_per_sequence(model, high, kv_dtype, tp, block_size) <= pool_bytes:
-        low, high = high, high * 2
-        if high > 2**50:
-            return model.max_context_tokens
-    while high - low > 1:
-        middle = (low + high) // 2
-        fits = kv_bytes_per_sequence(model, middle, kv_dtype, tp, block_size) <= pool_bytes
-        low, high = (middle, high) if fits else (low, middle)
-    return low
-
-
 def _layers(model: ModelSpec, kv_dtype: str, tp: int) -> Iterator[KvLayers]:
-    element = FORMATS[kv_dtype].bits / 8
+    packed = kv_dtype == PACKED_MLA
+    element = 1.0 if packed else FORMATS[kv_dtype].bits / 8
     for name, count in model.mixer_counts.items():
         mixer = model.mixers[name]
         if isinstance(mixer, Attention):
@@ -89,7 +84,12 @@ def _layers(model: ModelSpec, kv_dtype: str, tp: int) -> Iterator[KvLayers]:
             size = kv.kv_bytes_per_token(heads, mixer.head_dim, mixer.value_dim, element)
             yield KvLayers(name, count, size, mixer.window, 0.0)
         elif isinstance(mixer, MultiHeadLatentAttention):
-            size = kv.mla_bytes_per_token(mixer.kv_lora_rank, mixer.qk_rope_head_dim, element)
+            latent, rope = mixer.kv_lora_rank, mixer.qk_rope_head_dim
+            size = (
+                kv.packed_mla_bytes_per_token(latent, rope)
+                if packed
+                else kv.mla_bytes_per_token(latent, rope, element)
+            )
             yield KvLayers(name, count, size, None, 0.0)
         else:
             yield KvLayers(name, count, 0.0, None, _state_bytes(mixer, model) / tp)

@@ -1,0 +1,86 @@
+"""The KV pool in blocks: what the engine allocates, prints and admits."""
+
+from __future__ import annotations
+
+from capplan.render import shows
+from capplan.render.screen import Column, Table
+from capplan.results.kv import KvResult, KvSizing
+
+
+def pool_tables(result: KvResult) -> list[Table]:
+    """The pool, and the groups where there are several kinds; nothing where nothing is kept."""
+    sizing = result.sizing
+    tables = [_pool(result)] if sizing.groups else []
+    return [*tables, _groups(result)] if _is_hybrid(sizing) else tables
+
+
+def _pool(result: KvResult) -> Table:
+    sizing = result.sizing
+    longest, context = sizing.max_model_len, result.context_tokens
+    rows = [
+        ("tokens a block", shows.count(sizing.block_size)),
+        ("bytes a block", shows.binary_bytes(sizing.bytes_per_block_per_gpu)),
+        ("blocks", shows.count(sizing.num_blocks)),
+        ('"GPU KV cache size" in its log', f"{sizing.printed_tokens:,} tokens"),
+        (f"held in requests of {context:,}", f"{sizing.capacity_tokens:,} tokens"),
+        (f"concurrency at {longest:,}", _times(sizing.max_concurrency)),
+        (f"concurrency at {context:,}", _times(sizing.max_concurrency_at_context)),
+        ("estimated maximum length", f"{sizing.estimated_max_model_len:,} tokens"),
+    ]
+    if sizing.num_padding_layers:
+        rows.append(("padding layers", shows.count(sizing.num_padding_layers)))
+    columns = (Column("quantity", "", right=False), Column("value", "a GPU"))
+    title = "KV pool in blocks, as vLLM allocates it"
+    return Table(title, columns, rows, _note(result), in_tsv=False)
+
+
+def _groups(result: KvResult) -> Table:
+    sizing = result.sizing
+    columns = (
+        Column("kind", "layers", right=False),
+        Column("num_layers", "count", shows.count),
+        Column("num_groups", "groups", shows.count),
+        Column("block_size", "block\ntokens", shows.count),
+        Column("reach_tokens", "window\ntokens", shows.tokens),
+        Column("page_bytes_per_gpu", "page\na layer", shows.binary_bytes),
+        Column("blocks_at_max_model_len", "blocks,\nlongest", shows.count),
+        Column("blocks_in_prefill", "in\nprefill", shows.count),
+        Column("blocks_in_decode", "in\ndecode", shows.count),
+    )
+    rows = [[getattr(group, column.key) for column in columns] for group in sizing.groups]
+    title = (
+        f"Blocks of one request, at {sizing.max_model_len:,} and at {result.context_tokens:,} "
+        "tokens"
+    )
+    return Table(title, columns, rows)
+
+
+def start_note(result: KvResult) -> str | None:
+    """The start-up check, where it fails though some requests fit."""
+    sizing = result.sizing
+    if sizing.starts or not sizing.estimated_max_model_len:
+        return None
+    return (
+        f"vLLM refuses to start with requests of up to {sizing.max_model_len:,} tokens: one does "
+        f"not fit. It starts with --max-model-len {sizing.estimated_max_model_len}."
+    )
+
+
+def _note(result: KvResult) -> str | None:
+    sizing = result.sizing
+    if not _is_hybrid(sizing):
+        return None
+    return (
+        "The log's size is concurrency at the maximum length times that length. It is not the "
+        f"capacity: windows and states take a fixed part of each request. The {sizing.num_blocks:,}"
+        f" blocks hold {shows.plural(sizing.num_sequences, 'request')} of {result.context_tokens:,}"
+        " tokens, one of them in its prefill; the engine's concurrency takes all to be in theirs."
+    )
+
+
+def _is_hybrid(sizing: KvSizing) -> bool:
+    return any(group.kind != "full" for group in sizing.groups)
+
+
+def _times(value: float) -> str:
+    return f"{value:,.2f} x"
