@@ -27,7 +27,7 @@ _MERGED = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
 
 @dataclass(frozen=True, slots=True)
 class LoadedWeights:
-    """Bytes on the GPU that holds most; ``rotary_bytes`` and ``rounding_bytes`` are in the total."""
+    """Bytes on the fullest GPU; ``rotary_bytes`` and ``rounding_bytes`` are in the total."""
 
     total_bytes: int
     rotary_bytes: int

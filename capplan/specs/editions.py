@@ -42,8 +42,8 @@ _METHODS: tuple[tuple[str, str | None], ...] = (
     (r"fp32|float32", "fp32"),
 )
 _ENDING = re.compile(
-    r"[-_ ./]*(?<![a-z0-9])(awq|gptq|fp8|nvfp4|mxfp4|w8a8|w4a16|int4|int8|gguf|bnb|4bit|8bit|marlin|autoround|"
-    r"dynamic|static|block|quantized|per|tensor|channel|kv|q4_k_m|q\d_k\w*|unsloth|modelopt|mixed)"
+    r"[-_ ./]*(?<![a-z0-9])(awq|gptq|fp8|nvfp4|mxfp4|w8a8|w4a16|int4|int8|gguf|bnb|4bit|"
+    r"8bit|marlin|autoround|dynamic|static|block|quantized|per|tensor|channel|kv|q4_k_m|q\d_k\w*|unsloth|modelopt|mixed)"
     r"(?![a-z0-9])",
     re.IGNORECASE,
 )
@@ -97,8 +97,8 @@ def weight_edition(model: ModelSpec, quantisation: str, dtype: str = "") -> Weig
     """What is quantised, from an engine's setting and the ending of a name.
 
     None where the bytes of that format are not known here. Methods that leave attention alone:
-    MXFP4 (gpt-oss), FBGEMM's FP8 (Llama-3.1-405B), and GPTQ of recurrent hybrids with experts, whose logged load is that of
-    4-bit experts beside 16-bit attention.
+    MXFP4 (gpt-oss), FBGEMM's FP8 (Llama-3.1-405B), and GPTQ of recurrent hybrids with experts,
+    whose logged load is that of 4-bit experts beside 16-bit attention.
     """
     stated, number_format = quantisation_format(quantisation)
     if not stated:
@@ -110,7 +110,7 @@ def weight_edition(model: ModelSpec, quantisation: str, dtype: str = "") -> Weig
     own = model.weights.quantization
     if own is not None and number_format in (own.format, own.format.split("-")[0]):
         return WeightEdition(None, kernel=kernel)
-    groups = ALL_GROUPS
+    groups: tuple[str, ...] = ALL_GROUPS
     if number_format == "int4" and "gptq" in quantisation.lower() and _is_hybrid_moe(model):
         groups = ("experts",)
     if "fbgemm" in quantisation.lower():
