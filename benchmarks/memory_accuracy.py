@@ -30,6 +30,7 @@ from capplan.results.memory import MemoryBudget
 from capplan.specs.kv_cache import kv_bytes_per_token
 
 HALF_UNIT_GIB = 0.005  # logs print two decimals
+CONTRADICTION_GIB = 0.3
 MAX_RANGE_GIB = 3.0  # a verdict may hang on a range of this size, not on a wider one
 BARS = {
     "tokens_exact_fraction": 0.95,
@@ -131,6 +132,7 @@ def pool(row: Row) -> dict[str, Any]:
     if logged <= 0:
         raise NotEvaluated("no pool at all: a verdict, not an error in per cent")
     _refuse_capped(row, logged)
+    _refuse_contradiction(row, logged)
     found = budget(row, row.stated_share)
     predicted = found.pool_bytes / GIB
     return {
@@ -153,8 +155,20 @@ def _refuse_capped(row: Row, logged: float) -> None:
             raise NotEvaluated("capped: the pool is far below what the printed memory allows")
 
 
+def _refuse_contradiction(row: Row, logged: float) -> None:
+    """A row that prints every term: where they do not sum, they are of different ranks."""
+    keys = ("gpu_mem_gib", "model_load_gib", "non_torch_gib", "act_peak_gib")
+    visible, load, non_torch, peak = (row.number(key) for key in keys)
+    share = row.stated_share
+    if None in (visible, load, non_torch, peak, share) or row.engine.memory.cuda_graphs.subtracted:
+        return
+    summed = (visible or 0) * (share or 0) - (load or 0) - (non_torch or 0) - (peak or 0)
+    if abs(summed - logged) > CONTRADICTION_GIB:
+        raise NotEvaluated("the printed terms do not sum to the printed pool")
+
+
 def verdict(row: Row) -> dict[str, Any]:
-    """(d) does the longest context fit, blind where the GPU is known, else from the logged pool."""
+    """(d) does the longest context fit: blind where GPU and share are known, else by the pool."""
     length = row.count("needed_len") or row.count("err_max_seq_len") or row.count("max_model_len")
     started = _started(row)
     model = row.model
@@ -166,6 +180,8 @@ def verdict(row: Row) -> dict[str, Any]:
     layers = max(stage_layers(model.num_layers, stages)) / model.num_layers
     need = length * kv_bytes_per_token(model, row.kv_format, row.tp) * layers / GIB
     try:
+        if row.stated_share is None:
+            raise NotEvaluated("the share of memory is not stated")
         found = budget(row, row.stated_share)
         low, likely, high = found.pool_low_bytes, found.pool_bytes, found.pool_high_bytes
     except NotEvaluated:

@@ -128,7 +128,7 @@ def _terms(request: MemoryRequest, settings: _Settings, stage: int) -> Iterator[
 
 def _static_share_terms(request: MemoryRequest, settings: _Settings) -> Iterator[MemoryTerm]:
     """SGLang: what the context takes, and the part of the free memory that is left alone."""
-    context = request.engine.memory.context
+    context = request.engine.context(request.tp, request.fast_link)
     if request.free_before_bytes is not None:
         before = request.free_before_bytes
         yield _fixed("context", request.visible_bytes - before)

@@ -10,8 +10,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict, model_validator
 
-from capplan.specs.fields import Bytes, Count, CountOrZero, Flag, Fraction, Sources, Spec, Text
-from capplan.specs.fields import SpecError as SpecError
+from capplan.specs.fields import (
+    Bytes,
+    Count,
+    CountOrZero,
+    Flag,
+    Fraction,
+    Sources,
+    Spec,
+    SpecError,
+    Text,
+)
 
 # How the pool follows: share of visible memory less what is used; share of what was free before
 # loading, kept by weights and pool; share of what is free after loading.
@@ -113,7 +122,7 @@ class CudaGraphs(BytesRange):
 class MemoryTerms(Spec):
     """Measured terms of the budget; a rule that does not know a term leaves it out."""
 
-    context: BytesRange | None = None  # taken before loading: CUDA context, communicators
+    context: tuple[PerTp, ...] = ()  # taken before loading: CUDA context, communicators
     non_torch: Annotated[tuple[PerTp, ...], Field(min_length=1)]
     activations: Activations | None = None
     cuda_graphs: CudaGraphs
@@ -165,8 +174,16 @@ class EngineSpec(Spec):
 
     def non_torch(self, tp: int, fast_link: bool) -> PerTp:
         """The range for a TP degree and the kind of link."""
-        rows = [r for r in self.memory.non_torch if r.tp <= tp and r.fast_link in (None, fast_link)]
-        return max(rows, key=lambda row: row.tp) if rows else self.memory.non_torch[0]
+        return _for_tp(self.memory.non_torch, tp, fast_link) or self.memory.non_torch[0]
+
+    def context(self, tp: int, fast_link: bool) -> PerTp | None:
+        """The range of what is taken before loading; None where the rule does not know it."""
+        return _for_tp(self.memory.context, tp, fast_link)
+
+
+def _for_tp(rows: tuple[PerTp, ...], tp: int, fast_link: bool) -> PerTp | None:
+    fitting = [row for row in rows if row.tp <= tp and row.fast_link in (None, fast_link)]
+    return max(fitting, key=lambda row: row.tp) if fitting else None
 
 
 def version_key(version: str) -> tuple[int, ...]:
