@@ -31,14 +31,20 @@ HUB = "Hugging Face safetensors total"
 WITH_MTP = {"qwen3.5-27b", "qwen3.5-35b-a3b"}
 # stem: parameters, extra_parameters included, and who says so
 TOTAL_PARAMS = {
+    "baichuan2-7b": (7_505_973_248, "num_parameters of the checkpoint"),
+    "chatglm3-6b": (6_243_584_000, "num_parameters of the checkpoint, without its buffers"),
+    "codellama-34b": (33_743_970_304, HUB),
+    "deepseek-r1-distill-qwen-14b": (14_770_033_664, HUB),
     "deepseek-r1-distill-qwen-32b": (32_763_876_352, HUB),
     "deepseek-r1-distill-qwen-7b": (7_615_616_512, f"{HUB} of Qwen2.5-7B, the same sizes"),
+    "deepseek-v2": (235_741_434_880, HUB),
     "deepseek-v2-lite": (15_706_484_224, HUB),
     "deepseek-v3": (671_026_419_200, f"{HUB} of microsoft/MAI-DS-R1, without MTP layer"),
     "gemma-3-27b": (27_432_406_640, HUB),
     "gpt-oss-120b": (116_829_156_672, HUB),
     "gpt-oss-20b": (20_914_757_184, HUB),
     "kimi-k2": (1_026_408_232_448, "all safetensors headers, without scales and buffers"),
+    "llama-2-13b": (13_015_864_320, "num_parameters of the checkpoint, without its buffers"),
     "llama-2-70b": (68_976_648_192, HUB),
     "llama-2-7b": (6_738_415_616, "num_parameters; the Hub's 6,738,417,664 less 32 x 64 buffers"),
     "llama-3-70b": (70_553_706_496, HUB),
@@ -49,23 +55,42 @@ TOTAL_PARAMS = {
     "llama-3.2-1b": (1_235_814_400, HUB),
     "llama-3.2-3b": (3_212_749_824, HUB),
     "mistral-7b-v0.1": (7_241_732_096, HUB),
+    "mistral-7b-v0.2": (7_241_732_096, HUB),
     "mistral-7b-v0.3": (7_248_023_552, HUB),
     "mistral-nemo-12b": (12_247_782_400, HUB),
+    "mistral-small-24b": (23_572_403_200, HUB),
     "mixtral-8x22b": (140_620_634_112, HUB),
     "mixtral-8x7b": (46_702_792_704, "total_size of the checkpoint index, halved"),
+    "qwen1.5-14b": (14_167_290_880, HUB),
+    "qwen1.5-7b": (7_721_324_544, HUB),
+    "qwen2-72b": (72_706_203_648, HUB),
+    "qwen2-7b": (7_615_616_512, HUB),
+    "qwen2-audio-7b": (8_397_094_912, HUB),
+    "qwen2-vl-7b": (8_291_375_616, HUB),
+    "qwen2.5-0.5b": (494_032_768, HUB),
+    "qwen2.5-1.5b": (1_543_714_304, HUB),
+    "qwen2.5-14b": (14_770_033_664, HUB),
     "qwen2.5-32b": (32_763_876_352, HUB),
+    "qwen2.5-3b": (3_085_938_688, HUB),
     "qwen2.5-72b": (72_706_203_648, HUB),
     "qwen2.5-7b": (7_615_616_512, HUB),
+    "qwen2.5-7b-base": (7_615_616_512, HUB),
+    "qwen2.5-vl-72b": (73_410_777_344, HUB),
     "qwen3-0.6b": (596_049_920, "num_parameters; the Hub's 751,632,384 less the tied head"),
+    "qwen3-1.7b": (1_720_574_976, "num_parameters; the Hub's 2,031,739,904 less the tied head"),
     "qwen3-14b": (14_768_307_200, HUB),
     "qwen3-235b-a22b": (235_093_634_560, HUB),
     "qwen3-30b-a3b": (30_532_122_624, HUB),
     "qwen3-30b-a3b-2507": (30_532_122_624, HUB),
     "qwen3-32b": (32_762_123_264, HUB),
+    "qwen3-4b": (4_022_468_096, HUB),
     "qwen3-8b": (8_190_735_360, HUB),
     "qwen3-coder-480b-a35b": (480_154_875_392, HUB),
+    "qwen3-vl-30b-a3b": (31_070_754_032, HUB),
     "qwen3.5-27b": (27_781_427_952, HUB),
     "qwen3.5-35b-a3b": (35_951_822_704, HUB),
+    "qwq-32b": (32_763_876_352, HUB),
+    "starcoder2-15b": (15_957_889_024, HUB),
     "yi-34b": (34_388_917_248, HUB),
 }
 
@@ -95,6 +120,7 @@ KV_BYTES_PER_TOKEN = {
 
 # Billions, as on the model's card or in its report.
 ACTIVE_PARAMS = {
+    "deepseek-v2": "21",
     "deepseek-v2-lite": "2.4",
     "deepseek-v3": "37",
     "gpt-oss-120b": "5.1",
@@ -106,6 +132,7 @@ ACTIVE_PARAMS = {
     "qwen3-30b-a3b": "3.3",
     "qwen3-30b-a3b-2507": "3.3",
     "qwen3-coder-480b-a35b": "35",
+    "qwen3-vl-30b-a3b": "3.3",
     "qwen3.5-35b-a3b": "3",
 }
 
@@ -304,6 +331,23 @@ def test_gemma_vision_tower_by_tensor() -> None:
     projector = hidden * 5376 + hidden
     extra = load("gemma-3-27b").extra_parameters
     assert list(extra.values()) == [tower, projector]
+
+
+def test_qwen2_vl_vision_tower_by_tensor() -> None:
+    hidden, merged = 1280, 4 * 1280
+    patches = 3 * 2 * 14 * 14 * hidden
+    merger = 2 * hidden + (merged + 1) * merged + (merged + 1) * 3584
+    tower = patches + transformer_blocks(32, hidden, 5120) + merger
+    assert list(load("qwen2-vl-7b").extra_parameters.values()) == [tower]
+
+
+def test_qwen3_vl_vision_tower_by_tensor() -> None:
+    hidden, merged = 1152, 4 * 1152
+    patches = 3 * 2 * 16 * 16 * hidden + hidden
+    positions = 2304 * hidden
+    mergers = 4 * ((merged + 1) * merged + (merged + 1) * 2048) + 2 * hidden + 3 * 2 * merged
+    tower = patches + positions + transformer_blocks(27, hidden, 4304) + mergers
+    assert list(load("qwen3-vl-30b-a3b").extra_parameters.values()) == [tower]
 
 
 @pytest.mark.parametrize("stem", ["qwen3.5-27b", "qwen3.5-35b-a3b"])
