@@ -42,8 +42,20 @@ FORMATS: dict[str, NumberFormat] = {
     "int8": NumberFormat(8, "int8"),
     # AWQ and GPTQ: groups of 128 along the input, FP16 scale and 4-bit zero point.
     "int4": NumberFormat(4, None, 20, (1, 128)),
+    "int4-group32": NumberFormat(4, None, 20, (1, 32)),
+    "int4-group64": NumberFormat(4, None, 20, (1, 64)),
+    # compressed-tensors `pack-quantized`, symmetric: a 16-bit scale and no zero point.
+    "int4-symmetric": NumberFormat(4, None, 16, (1, 128)),
+    "int4-symmetric-group32": NumberFormat(4, None, 16, (1, 32)),
+    # bitsandbytes (QLoRA, arXiv:2305.14314): 64 elements share an FP32 scale; with double
+    # quantisation the scales are 8 bits, and 256 of them share an FP32 scale.
+    "nf4": NumberFormat(4, None, 32, (1, 64)),
+    "nf4-double": NumberFormat(4, None, 8, (1, 64)),
     # OCP Microscaling v1.0: 32 elements share an 8-bit exponent.
     "mxfp4": NumberFormat(4, None, 8, (1, 32)),
+    "mxfp8": NumberFormat(8, "fp8", 8, (1, 32)),
     # NVFP4: 16 elements share an FP8 scale.
     "nvfp4": NumberFormat(4, "fp4", 8, (1, 16)),
+    # The same bits, expanded to 16 before the product (W4A16).
+    "nvfp4-weight-only": NumberFormat(4, None, 8, (1, 16)),
 }

@@ -165,7 +165,7 @@ def _layer_kinds(question: KvQuestion, tp: int) -> Iterator[KvLayerKind]:
     for layer in kv_layers(model, question.engine.kv_dtype, tp):
         yield KvLayerKind(
             name=layer.name,
-            kind=model.mixers[layer.name].kind,
+            kind="indexer" if layer.is_indexer else model.mixers[layer.mixer].kind,
             num_layers=layer.count,
             bytes_per_token=layer.count * layer.bytes_per_token,
             window=layer.window,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
@@ -18,9 +18,23 @@ from capplan.errors import did_you_mean
 from capplan.specs.fields import Count, CountOrZero, Flag, Sources, Spec, SpecError, Text
 
 WeightFormat = Literal[
-    "fp32", "bf16", "fp16", "fp8", "fp8-block128", "int8", "int4", "mxfp4", "nvfp4"
-]
+    "fp32", "bf16", "fp16", "fp8", "fp8-block128", "mxfp8", "int8", "int4", "int4-group32",
+    "int4-group64", "int4-symmetric", "int4-symmetric-group32", "nf4", "nf4-double", "mxfp4",
+    "nvfp4", "nvfp4-weight-only",
+]  # fmt: skip
 MAX_LAYERS = 10_000
+
+
+class Indexer(Spec):
+    """Chooses the positions that sparse attention reads: light heads that score all of them.
+
+    DeepSeek-V3.2's "lightning indexer" (DSA) on MLA: queries from the query latent, one key a
+    token, kept in FP8 with a scale, and a weight a head. MiniMax-M3's on plain attention: queries
+    and a key from the hidden state, both normed, no weights; the key is kept in 16 bits.
+    """
+
+    num_heads: Count
+    head_dim: Count
 
 
 class Attention(Spec):
@@ -31,12 +45,19 @@ class Attention(Spec):
     num_kv_heads: Count
     head_dim: Count
     value_head_dim: Count | None = None  # None: as head_dim
-    window: Count | None = None  # a token sees this many positions, itself included
+    # A token sees this many positions, itself included. Chunked-local attention (Llama 4) starts
+    # anew every so many tokens: the window is then the most that it sees.
+    window: Count | None = None
     qkv_bias: Flag = False
     output_bias: Flag = False
+    # One weight of head_dim for all heads; or one for each head's elements (width of q and of k).
     qk_norm: Literal["none", "per-head", "per-layer"] = "none"
+    qk_norm_bias: Flag = False
+    values_from_keys: Flag = False  # no v_proj: V is K before its norm and rotation (Gemma 4)
     output_gate: Flag = False  # the query projection also makes a gate of its own size
     sinks: Flag = False  # a learned logit a head
+    sparse_tokens: Count | None = None  # the most positions that a token attends to
+    indexer: Indexer | None = None
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Attention:
@@ -44,6 +65,9 @@ class Attention(Spec):
             raise SpecError(
                 f"{self.num_kv_heads} does not divide `num_heads` {self.num_heads}", "num_kv_heads"
             )
+        if self.values_from_keys and self.value_dim != self.head_dim:
+            raise SpecError("differs from `head_dim`, yet values are keys", "value_head_dim")
+        _needs_sparse_tokens(self)
         return self
 
     @property
@@ -61,9 +85,21 @@ class MultiHeadLatentAttention(Spec):
     qk_nope_head_dim: Count
     qk_rope_head_dim: Count
     v_head_dim: Count
+    bias: Flag = False  # of the down-projections and the output
+    # DSA (DeepSeek-V3.2): a token attends to this many positions. A layer without an indexer of
+    # its own takes the choice of the last layer that has one.
+    sparse_tokens: Count | None = None
+    indexer: Indexer | None = None
 
     # The latent is one "head" that every rank needs whole.
     num_kv_heads: Literal[1] = 1
+
+    @model_validator(mode="after")
+    def _indexer_reads_the_query_latent(self) -> MultiHeadLatentAttention:
+        _needs_sparse_tokens(self)
+        if self.indexer and self.q_lora_rank is None:
+            raise SpecError("needs a `q_lora_rank` to take its queries from", "indexer")
+        return self
 
 
 class GatedDeltaNet(Spec):
@@ -89,12 +125,31 @@ class Mamba2(Spec):
     conv_kernel: Count
     conv_bias: Flag = True
     projection_bias: Flag = False
+    gate_norm: Flag = True
     state_dtype: Literal["fp32", "bf16"] = "bf16"
 
 
-Mixer = Annotated[
-    Attention | MultiHeadLatentAttention | GatedDeltaNet | Mamba2, Field(discriminator="kind")
-]
+class Mamba1(Spec):
+    """Selective state-space layer (arXiv:2312.00752): a state for each of its channels."""
+
+    kind: Literal["mamba1"]
+    inner_size: Count
+    state_size: Count
+    dt_rank: Count
+    conv_kernel: Count
+    conv_bias: Flag = True
+    projection_bias: Flag = False
+    inner_norms: Flag = False  # norms of dt, B and C (Jamba, arXiv:2403.19887)
+    state_dtype: Literal["fp32", "bf16"] = "fp32"
+
+
+AnyMixer = Attention | MultiHeadLatentAttention | GatedDeltaNet | Mamba2 | Mamba1
+Mixer = Annotated[AnyMixer, Field(discriminator="kind")]
+
+
+def _needs_sparse_tokens(mixer: Attention | MultiHeadLatentAttention) -> None:
+    if mixer.indexer and mixer.sparse_tokens is None:
+        raise SpecError("chooses positions, yet `sparse_tokens` does not say how many", "indexer")
 
 
 class DenseFFN(Spec):
@@ -116,6 +171,12 @@ class MoEFFN(Spec):
     gated: Flag = True
     bias: Flag = False  # of experts and router
     router_bias: Flag = False  # load-balancing correction, one number an expert
+    router_scale: Flag = False  # a scale for each input of the router and for each expert
+    # LatentMoE (Nemotron 3): routed experts work on a narrower projection of the hidden state.
+    latent_size: Count | None = None
+    # Norms before the experts and after each branch, beside the layer's own (Gemma 4, whose
+    # dense FFN in the same layer is what every token passes: the shared expert).
+    branch_norms: Flag = False
 
     @model_validator(mode="after")
     def _top_k(self) -> MoEFFN:
@@ -167,14 +228,19 @@ class Layers(Spec):
                 yield from part.runs()
 
 
+QuantizedGroup = Literal["attention", "dense_ffn", "shared_experts", "experts", "lm_head"]
+
+
 class Quantization(Spec):
-    """Tensor groups stored in another format than the rest."""
+    """Tensor groups stored in another format than the rest.
+
+    ``others`` are stored in a format of their own, most specific name first: a tensor of a mixer
+    or ffn (`linear.out_proj`), a mixer or ffn (`dense`), a group (`attention`).
+    """
 
     format: WeightFormat
-    groups: Annotated[
-        tuple[Literal["attention", "dense_ffn", "shared_experts", "experts"], ...],
-        Field(min_length=1),
-    ]
+    groups: Annotated[tuple[QuantizedGroup, ...], Field(min_length=1)]
+    others: dict[Text, WeightFormat] = {}
 
 
 class Weights(Spec):
@@ -196,8 +262,11 @@ class ModelSpec(Spec):
     norm: Literal["rms", "layer", "layer-without-bias", "none"] = "rms"
     # Norms of a layer: one before each half; also one after each; one for both halves.
     norm_placement: Literal["pre", "sandwich", "parallel"] = "pre"
+    final_norm: Flag = True
     learned_positions: CountOrZero = 0
     embedding_norm: Flag = False
+    layer_scalar: Flag = False  # one number a layer multiplies its output (Gemma 4)
+    head_bias: Flag = False
     weights: Weights
     mixers: dict[Text, Mixer] = {}
     ffns: dict[Text, FFN] = {}
@@ -207,6 +276,8 @@ class ModelSpec(Spec):
     # Multi-token-prediction layers of the checkpoint; only speculative decoding loads them, so
     # they are named beside the total and are in none of the sizes.
     mtp_parameters: CountOrZero = 0
+    # Parts of the checkpoint whose tensors are not known exactly and are in none of the sizes.
+    not_counted: tuple[Text, ...] = ()
     note: Text | None = None
 
     @model_validator(mode="after")
@@ -227,6 +298,19 @@ class ModelSpec(Spec):
             for name in described:
                 if name not in used:
                     raise SpecError("is described and no layer uses it", field, name)
+        return self
+
+    @model_validator(mode="after")
+    def _quantised_names_resolve(self) -> ModelSpec:
+        quantization = self.weights.quantization
+        known = [*get_args(QuantizedGroup), *self.mixers, *self.ffns]
+        for name in quantization.others if quantization else ():
+            part = name.partition(".")[0]
+            if part not in known:
+                raise SpecError(
+                    "is no tensor group, mixer or ffn", "weights", "quantization", "others", name,
+                    hint=did_you_mean(part, known),
+                )  # fmt: skip
         return self
 
     def __hash__(self) -> int:
