@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capplan.specs.catalogue import load_model
-from capplan.specs.hf_config import read_config
+from capplan.specs.hf.read import read_config
 from capplan.specs.kv_cache import kv_bytes_per_token
 from capplan.specs.model import Layers, ModelSpec
 from capplan.specs.tensors import num_params_active, num_params_total, weight_bytes

@@ -53,7 +53,7 @@ def load_model(name: str) -> Found[ModelSpec]:
     if _holds(path.is_dir):
         path = path / "config.json"
     if path.suffix == ".json":
-        from capplan.specs.hf_config import read_config  # most questions never need it
+        from capplan.specs.hf.read import read_config  # most questions never need it
 
         return Found(name, read_config(path), path)
     if not _holds(path.exists) and path.suffix not in _SUFFIXES:

@@ -229,6 +229,7 @@ class Layers(Spec):
 
 
 QuantizedGroup = Literal["attention", "dense_ffn", "shared_experts", "experts", "lm_head"]
+QUANTIZED_GROUPS: tuple[str, ...] = get_args(QuantizedGroup)
 
 
 class Quantization(Spec):
@@ -303,7 +304,7 @@ class ModelSpec(Spec):
     @model_validator(mode="after")
     def _quantised_names_resolve(self) -> ModelSpec:
         quantization = self.weights.quantization
-        known = [*get_args(QuantizedGroup), *self.mixers, *self.ffns]
+        known = [*QUANTIZED_GROUPS, *self.mixers, *self.ffns]
         for name in quantization.others if quantization else ():
             part = name.partition(".")[0]
             if part not in known:

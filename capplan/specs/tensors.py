@@ -12,7 +12,7 @@ from functools import lru_cache
 from capplan.formulas.number_formats import FORMATS
 from capplan.specs.ffn_tensors import ffn_tensors
 from capplan.specs.mixer_tensors import mixer_tensors
-from capplan.specs.model import ModelSpec, Quantization
+from capplan.specs.model import QUANTIZED_GROUPS, ModelSpec, Quantization
 from capplan.specs.tensor import Tensor
 
 
@@ -55,6 +55,8 @@ def tensor_format(tensor: Tensor, model: ModelSpec, dtype: str | None = None) ->
 
 def _stored_format(tensor: Tensor, stored: Quantization) -> str | None:
     """The quantised format of a matrix by the most specific name, or None."""
+    if tensor.group not in QUANTIZED_GROUPS:
+        return None
     if stored.others:
         for name in (f"{tensor.part}.{tensor.name}", tensor.part, tensor.group):
             if name in stored.others:
