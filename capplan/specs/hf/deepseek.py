@@ -52,6 +52,7 @@ def glm_moe_dsa(config: Config, _: Config) -> Stack:
 
 
 def _stack(config: Config, layers: list[Layer], **sparse: Any) -> Stack:
+    config.require("q_lora_rank", "topk_method")
     ffns = {"dense": dense(config), "moe": experts(config)}
     stack = Stack({"mla": {**mla(config), **sparse}}, ffns, layers)
     num = config.count_or_zero("num_nextn_predict_layers", 0)
@@ -103,10 +104,23 @@ def _sparse(config: Config) -> dict[str, Any]:
 
 def experts(config: Config) -> Part:
     """Routed and shared experts; a correction bias where the router balances without a loss."""
+    config.require("n_shared_experts")
     width = config.count("moe_intermediate_size")
     shared = config.count_or_zero("n_shared_experts", 0) * width
     part = moe(
         config, "n_routed_experts", "moe_intermediate_size", shared_intermediate_size=shared,
-        router_bias=config.data.get("topk_method") == "noaux_tc",
+        router_bias=balances_by_bias(config),
     )  # fmt: skip
     return {key: value for key, value in part.items() if value not in (False, 0)}
+
+
+def balances_by_bias(config: Config) -> bool:
+    """Whether the router has a bias that balances the load (DeepSeek-V3, sec. 2.1.2)."""
+    if not config.has("topk_method"):
+        return False
+    known = ("noaux_tc", "greedy", "group_limited_greedy")
+    method = config.data["topk_method"]
+    if method not in known:
+        wanted = ", ".join(known)
+        raise config.fault("topk_method", f"`topk_method` should be one of {wanted}")
+    return bool(method == "noaux_tc")

@@ -35,6 +35,9 @@ class Names:
         self.wild = [re.compile(text) for text in texts]
         self.regexes = [_regex(config, field, v[3:]) for v in values if v.startswith("re:")]
 
+        # Whether a layer may be named by its number.
+        self.tell_layers_apart = any(re.search(r"\d|\\d|\[", v) for v in values)
+
     def __contains__(self, module: str) -> bool:
         parts = module.split(".")
         runs = (
@@ -75,6 +78,12 @@ class Rule:
     groups: frozenset[str] | None = None  # None: all that have matrices
     reaches_head: bool = False
     listed: dict[str, str] | None = None  # modules by name with their formats, and no others
+
+    @property
+    def tells_layers_apart(self) -> bool:
+        """Whether layers of one kind may be stored differently."""
+        targets = [target.modules for target in self.targets if target.modules is not None]
+        return self.listed is not None or any(n.tell_layers_apart for n in (self.ignore, *targets))
 
     def of(self, modules: Sequence[str], group: str) -> str | None:
         """The format of a module by any of the names that it may have."""

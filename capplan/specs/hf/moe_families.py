@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from capplan.specs.hf.config import Config
+from capplan.specs.hf.deepseek import balances_by_bias
 from capplan.specs.hf.parts import (
     BLOCK_SPARSE_MOE,
     attention,
@@ -139,6 +140,7 @@ def _rotated(config: Config, num_layers: int) -> list[bool]:
 def mimo_v2(config: Config, _: Config) -> Stack:
     """MiMo-V2-Flash: sliding layers have heads of their own, and sinks."""
     config.require("num_key_value_heads", "head_dim", "v_head_dim", "swa_num_key_value_heads")
+    config.require("topk_method")
     config.refuse("n_shared_experts", 0)
     config.refuse("attention_bias", False)
     num_layers = config.num_layers()
@@ -154,7 +156,7 @@ def mimo_v2(config: Config, _: Config) -> Stack:
     )  # fmt: skip
     experts = moe(
         config, "n_routed_experts", "moe_intermediate_size",
-        router_bias=config.data.get("topk_method") == "noaux_tc",
+        router_bias=balances_by_bias(config),
     )  # fmt: skip
     slides = config.bits("hybrid_layer_pattern", num_layers)
     has_experts = config.bits("moe_layer_freq", num_layers)

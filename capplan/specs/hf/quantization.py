@@ -136,7 +136,11 @@ def _look_up(
 ) -> list[dict[str, Stored]]:
     """For each layer, the formats of its mixer's and its ffn's matrices."""
     found = []
+    alike: dict[Layer, dict[str, Stored]] = {}
     for i, layer in enumerate(stack.layers):
+        if layer in alike and not rule.tells_layers_apart:
+            found.append(alike[layer])
+            continue
         prefixes = [prefix.format(i) for prefix in _PREFIXES]
 
         def stored(matrix: _Matrix, prefixes: list[str] = prefixes) -> str | None:
@@ -150,9 +154,10 @@ def _look_up(
                 raise config.fault("quant_method", f"{message}; this is not read yet")
             return formats.pop()
 
-        found.append({
+        alike[layer] = {
             name: tuple(stored(matrix) for matrix in matrices[name]) for name in layer if name
-        })  # fmt: skip
+        }
+        found.append(alike[layer])
     return found
 
 
