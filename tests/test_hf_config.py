@@ -398,9 +398,13 @@ def mutations(draw: st.DrawFn) -> tuple[str, tuple[str, ...], Any]:
 
 def sense(value: Any, given: Any) -> bool:
     """Whether a changed value is one that the field may have."""
-    if type(value) is type(given) and not isinstance(given, (list, dict, str)):
-        return isinstance(given, bool) or value >= 0
-    return value is ABSENT or value is None or (given is None and type(value) is int)
+    if value is ABSENT or value is None:
+        return True
+    if given is None:
+        return type(value) is int
+    if isinstance(given, list) and isinstance(value, list):
+        return not value or type(value[0]) is type(given[0])
+    return type(value) is type(given) and (isinstance(given, bool) or type(given) is int)
 
 
 @settings(max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])

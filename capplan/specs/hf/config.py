@@ -109,6 +109,8 @@ class Config:
             type(value) is int and 0 <= value < num_layers for value in values
         ):
             raise self.fault(name, f"`{name}` should be a list of numbers below {num_layers:,}")
+        if len(set(values)) < len(values):
+            raise self.fault(name, f"`{name}` names a layer twice")
         return set(values)
 
     def require(self, *names: str) -> None:

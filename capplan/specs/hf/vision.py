@@ -46,6 +46,7 @@ def qwen3_vl(outer: Config, text: Config) -> Fields:
         vision.expect("out_hidden_size", text.count("hidden_size"))
         merged = hidden * vision.count("spatial_merge_size") ** 2
         patch = vision.count("temporal_patch_size") * vision.count("patch_size") ** 2
+        vision.require("deepstack_visual_indexes")
         deep = vision.layer_numbers("deepstack_visual_indexes", vision.num_layers("depth"))
         blocks = vision.num_layers("depth") * _plain_block(
             hidden, vision.count("intermediate_size")
@@ -81,6 +82,7 @@ def gemma4_vision(outer: Config, text: Config) -> Fields:
         return {"not_counted": ["vision tower and projector", "audio tower and projector"]}
 
     def count(vision: Config) -> dict[str, int]:
+        vision.require("use_clipped_linears", "standardize")
         vision.refuse("use_clipped_linears", False)
         vision.refuse("attention_bias", False)
         hidden, head_dim = vision.count("hidden_size"), vision.count("head_dim")
