@@ -141,7 +141,8 @@ def main(folder: Path) -> int:
         if entry.published_bytes is not None and size != entry.published_bytes:
             failures += 1
             how += f"; **{entry.published_bytes - size:+,} bytes, unnamed**"
-        beside = "; ".join(model.not_counted)
+        unsaid = ("the name says that it is quantised, the config does not say how",)
+        beside = "; ".join((*model.not_counted, *(unsaid if model.note else ())))
         rows.append(
             f"| {entry.model} | {total:,} | {published} | {how} | {stored_as(model)} | {size:,} "
             f"| {beside} |"

@@ -6,6 +6,7 @@ sizes and is not modelled, is refused by name. Nothing is sized by guess.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,13 @@ from capplan.specs.hf.mtp import mtp_parameters
 from capplan.specs.hf.quantization import quantised
 from capplan.specs.hf.stack import Stack
 from capplan.specs.model import ModelSpec
+
+# Quantised editions are published under such names.
+_QUANTISED_NAME = re.compile(r"(?i)[-_](nvfp4|mxfp4|fp8|awq|gptq|int[48]|w[48]a(8|16)|4bit|8bit)\b")
+_NOTE = (
+    "The name says that this checkpoint is quantised and its config does not say how; the bytes "
+    "are those of the unquantised model. Some keep it in hf_quant_config.json beside the config."
+)
 
 
 def read_config(path: Path) -> ModelSpec:
@@ -46,6 +54,8 @@ def read_config(path: Path) -> ModelSpec:
         "weights": weights,
         **stack.spec(),
     }
+    if quantization is None and _QUANTISED_NAME.search(f"{spec['name']} {path}"):
+        spec["note"] = _NOTE
     if stack.mtp:
         spec["mtp_parameters"] = mtp_parameters(stack, spec)
     return validate(ModelSpec, Document(config.document.file, config.document.text, spec))
