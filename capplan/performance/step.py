@@ -25,13 +25,8 @@ from capplan.formulas.number_formats import FORMATS
 from capplan.performance.rates import Rates, compute_format
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import KvLayers, kv_layers
-from capplan.specs.model import (
-    Attention,
-    GatedDeltaNet,
-    Mamba2,
-    ModelSpec,
-    MultiHeadLatentAttention,
-)
+from capplan.specs.mixers import Attention, GatedDeltaNet, Mamba2, MultiHeadLatentAttention
+from capplan.specs.model import ModelSpec
 from capplan.specs.tensor import Tensor
 from capplan.specs.tensors import tensor_bytes, tensor_format, tensors_of
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from capplan.errors import CapplanError
 from capplan.specs.hardware import HardwareSpec
-from capplan.specs.model import Attention, GatedDeltaNet, Mamba1, Mamba2, ModelSpec
+from capplan.specs.mixers import Attention, GatedDeltaNet, Mamba1, Mamba2
+from capplan.specs.model import ModelSpec
 
 MAX_TP = 64
 

@@ -9,15 +9,15 @@ from functools import lru_cache
 from capplan.formulas import kv
 from capplan.formulas.number_formats import FORMATS
 from capplan.formulas.paging import blocks_needed
-from capplan.specs.model import (
+from capplan.specs.mixers import (
     Attention,
     GatedDeltaNet,
     Indexer,
     Mamba1,
     Mamba2,
-    ModelSpec,
     MultiHeadLatentAttention,
 )
+from capplan.specs.model import ModelSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capplan.specs.model import (
+from capplan.specs.mixers import (
     AnyMixer,
     Attention,
     GatedDeltaNet,
