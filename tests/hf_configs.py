@@ -205,6 +205,17 @@ PUBLISHED: dict[str, Published] = {
         ),
         235_741_434_880,
     ),
+    "deepseek-v4-flash": Published(
+        "DeepseekV4ForCausalLM",
+        sizes(
+            4096, 43, 64, 1, None, 129280, 1048576, head_dim=512, q_lora_rank=1024, o_groups=8,
+            o_lora_rank=1024, n_routed_experts=256, n_shared_experts=1, num_experts_per_tok=6,
+            moe_intermediate_size=2048, index_n_heads=64, index_head_dim=128, index_topk=512,
+            sliding_window=128, num_hash_layers=3, hc_mult=4, topk_method="noaux_tc",
+            num_nextn_predict_layers=1, compress_ratios=[0, 0, *[4, 128] * 20, 4, 0], **UNTIED,
+        ),
+        290_944_616_402, with_mtp=True,
+    ),
     "moonlight": Published(
         "DeepseekV3ForCausalLM",
         sizes(

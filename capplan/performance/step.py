@@ -25,7 +25,13 @@ from capplan.formulas.number_formats import FORMATS
 from capplan.performance.rates import Rates, compute_format
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import KvLayers, kv_layers
-from capplan.specs.mixers import Attention, GatedDeltaNet, Mamba2, MultiHeadLatentAttention
+from capplan.specs.mixers import (
+    Attention,
+    CompressedAttention,
+    GatedDeltaNet,
+    Mamba2,
+    MultiHeadLatentAttention,
+)
 from capplan.specs.model import ModelSpec
 from capplan.specs.tensor import Tensor
 from capplan.specs.tensors import tensor_bytes, tensor_format, tensors_of
@@ -260,12 +266,15 @@ class StepModel:
     def _mixer_flop(self, layer: KvLayers, reads: float, tokens: float, *, absorbed: bool) -> float:
         """FLOP of one layer's attention (or state update) on one GPU, projections aside."""
         mixer = self.model.mixers[layer.mixer]
+        reads /= layer.tokens_per_entry
         indexer = getattr(mixer, "indexer", None)
         if layer.is_indexer and indexer is not None:
             # Its heads are on every rank, as its keys are.
             return indexer_flop(indexer.num_heads, indexer.head_dim, reads)
         if isinstance(mixer, Attention):
             return attention_flop(mixer.num_heads, mixer.head_dim, mixer.value_dim, reads) / self.tp
+        if isinstance(mixer, CompressedAttention):
+            return attention_flop(mixer.num_heads, mixer.head_dim, mixer.head_dim, reads) / self.tp
         if isinstance(mixer, MultiHeadLatentAttention):
             # Decode works on the latent itself ("absorbed" projections); prefill expands it.
             latent, rope = mixer.kv_lora_rank, mixer.qk_rope_head_dim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capplan.errors import CapplanError
 from capplan.specs.hardware import HardwareSpec
-from capplan.specs.mixers import Attention, GatedDeltaNet, Mamba1, Mamba2
+from capplan.specs.mixers import Attention, CompressedAttention, GatedDeltaNet, Mamba1, Mamba2
 from capplan.specs.model import ModelSpec
 
 MAX_TP = 64
@@ -23,6 +23,11 @@ def tp_fault(model: ModelSpec, tp: int) -> str | None:
             }
         elif isinstance(mixer, Mamba2):
             heads = {"Mamba heads": mixer.num_heads}
+        elif isinstance(mixer, CompressedAttention):
+            heads = {
+                "attention heads": mixer.num_heads,
+                "output groups": mixer.output_groups,
+            }
         elif isinstance(mixer, Mamba1):
             heads = {"Mamba channels": mixer.inner_size}
         else:

@@ -26,6 +26,9 @@ def _moe(part: str, ffn: MoEFFN, hidden: int, count: int) -> Iterator[Tensor]:
     yield router("router", (ffn.num_experts, hidden))
     if ffn.bias or ffn.router_bias:
         yield router("router.bias", (ffn.num_experts,))
+    if ffn.hash_table_tokens:
+        entries = (ffn.hash_table_tokens * ffn.experts_per_token,)
+        yield Tensor("router.table", "router", entries, count, 0, "replicated", part=part)
     if ffn.router_scale:
         yield router("router.scales", (hidden + ffn.num_experts,))
     shared = ffn.shared_intermediate_size

@@ -11,6 +11,7 @@ from capplan.formulas.number_formats import FORMATS
 from capplan.formulas.paging import blocks_needed
 from capplan.specs.mixers import (
     Attention,
+    CompressedAttention,
     GatedDeltaNet,
     Indexer,
     Mamba1,
@@ -38,6 +39,7 @@ class KvLayers:
     state_bytes: float
     attends: int | None
     is_indexer: bool = False
+    tokens_per_entry: int = 1  # one entry stands for so many tokens (compressed attention)
 
 
 @lru_cache(maxsize=256)
@@ -105,9 +107,33 @@ def _layers(model: ModelSpec, kv_dtype: str, tp: int) -> Iterator[KvLayers]:
             yield KvLayers(name, name, count, size, None, 0.0, mixer.sparse_tokens)
             if mixer.indexer:
                 yield _indexer(name, count, _dsa_bytes(mixer.indexer), None)
+        elif isinstance(mixer, CompressedAttention):
+            yield from _compressed(name, mixer, count, element)
         else:
             state = _state_bytes(mixer, model) / tp
             yield KvLayers(name, name, count, 0.0, None, state, None)
+
+
+def _compressed(
+    name: str, mixer: CompressedAttention, count: int, element: float
+) -> Iterator[KvLayers]:
+    """A window of tokens, entries of several tokens each, and the indexer's entries.
+
+    K and V are one; there is one head, so that every rank holds all of it.
+    """
+    size, window, ratio = mixer.head_dim * element, mixer.window, mixer.compress_ratio
+    yield KvLayers(name, name, count, size, window, 0.0, window)
+    if ratio is None:
+        return
+    attends = mixer.sparse_entries * ratio if mixer.sparse_entries else None
+    yield KvLayers(
+        f"{name} entries", name, count, size / ratio, None, 0.0, attends, tokens_per_entry=ratio
+    )
+    if mixer.indexer:
+        size = _dsa_bytes(mixer.indexer) / ratio
+        yield KvLayers(
+            f"{name} indexer", name, count, size, None, 0.0, None, True, tokens_per_entry=ratio
+        )
 
 
 def _least(window: int | None, sparse_tokens: int | None) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from capplan.specs.mixers import (
     AnyMixer,
     Attention,
+    CompressedAttention,
     GatedDeltaNet,
     Mamba1,
     Mamba2,
@@ -36,6 +37,8 @@ def mixer_tensors(part: str, mixer: AnyMixer, hidden: int, count: int) -> Iterat
         yield from _attention(mixer, hidden, _Maker(part, count, mixer.num_kv_heads))
     elif isinstance(mixer, MultiHeadLatentAttention):
         yield from _mla(mixer, hidden, _Maker(part, count))
+    elif isinstance(mixer, CompressedAttention):
+        yield from _compressed(mixer, hidden, _Maker(part, count))
     elif isinstance(mixer, GatedDeltaNet):
         yield from _gated_deltanet(mixer, hidden, _Maker(part, count))
     elif isinstance(mixer, Mamba2):
@@ -96,6 +99,36 @@ def _mla(mixer: MultiHeadLatentAttention, hidden: int, tensor: _Maker) -> Iterat
         yield tensor("indexer.k_proj", (dim, hidden), "replicated")
         yield tensor("indexer.k_norm", (2 * dim,), "replicated")  # a layer norm, with bias
         yield tensor("indexer.weights_proj", (heads, hidden), "replicated")
+
+
+def _compressed(mixer: CompressedAttention, hidden: int, tensor: _Maker) -> Iterator[Tensor]:
+    dim, rank, groups = mixer.head_dim, mixer.q_lora_rank, mixer.output_groups
+    joined = groups * mixer.output_lora_rank
+    yield tensor("q_a_proj", (rank, hidden), "replicated")
+    yield tensor("q_a_norm", (rank,), "replicated")
+    yield tensor("q_b_proj", (mixer.num_heads * dim, rank))
+    yield tensor("kv_proj", (dim, hidden), "replicated")
+    yield tensor("kv_norm", (dim,), "replicated")
+    yield tensor("o_a_proj", (joined, mixer.num_heads * dim // groups))
+    yield tensor("o_b_proj", (hidden, joined))
+    yield tensor("sinks", (mixer.num_heads,))
+    if mixer.compress_ratio:
+        # Two series where entries overlap; each has values and gates.
+        series = 2 if mixer.indexer else 1
+        yield from _compressor(tensor, "compressor", mixer.compress_ratio, series, dim, hidden)
+    if mixer.indexer and mixer.compress_ratio:
+        heads, index_dim = mixer.indexer.num_heads, mixer.indexer.head_dim
+        yield tensor("indexer.q_proj", (heads * index_dim, rank), "replicated")
+        yield tensor("indexer.weights_proj", (heads, hidden), "replicated")
+        yield from _compressor(tensor, "indexer", mixer.compress_ratio, 2, index_dim, hidden)
+
+
+def _compressor(
+    tensor: _Maker, name: str, ratio: int, series: int, dim: int, hidden: int
+) -> Iterator[Tensor]:
+    yield tensor(f"{name}.kv_gate_proj", (2 * series * dim, hidden), "replicated")
+    yield tensor(f"{name}.position_bias", (ratio * series * dim,), "replicated")
+    yield tensor(f"{name}.norm", (dim,), "replicated")
 
 
 def _gated_deltanet(mixer: GatedDeltaNet, hidden: int, tensor: _Maker) -> Iterator[Tensor]:

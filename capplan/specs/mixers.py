@@ -86,6 +86,36 @@ class MultiHeadLatentAttention(Spec):
         return self
 
 
+class CompressedAttention(Spec):
+    """DeepSeek-V4's attention: one KV head that is K and V, of a window and of compressed entries.
+
+    Every ``compress_ratio`` tokens leave one entry behind the window. With an indexer (CSA)
+    entries overlap, and a token attends to ``sparse_entries`` of them; without (HCA), to all.
+    """
+
+    kind: Literal["compressed"]
+    num_heads: Count
+    head_dim: Count
+    q_lora_rank: Count
+    output_groups: Count  # heads are projected to output_lora_rank in groups, then joined
+    output_lora_rank: Count
+    window: Count
+    compress_ratio: Count | None = None  # None: the window is all
+    sparse_entries: Count | None = None
+    indexer: Indexer | None = None
+
+    @model_validator(mode="after")
+    def _fields_go_together(self) -> CompressedAttention:
+        if self.num_heads % self.output_groups:
+            message = f"{self.output_groups} does not divide `num_heads` {self.num_heads}"
+            raise SpecError(message, "output_groups")
+        if (self.indexer is None) != (self.sparse_entries is None):
+            raise SpecError("and `sparse_entries` go together", "indexer")
+        if self.indexer and self.compress_ratio is None:
+            raise SpecError("needs a `compress_ratio`", "indexer")
+        return self
+
+
 class GatedDeltaNet(Spec):
     """Linear attention with a gated delta rule (arXiv:2412.06464): a state, no growing KV."""
 
@@ -127,7 +157,9 @@ class Mamba1(Spec):
     state_dtype: Literal["fp32", "bf16"] = "fp32"
 
 
-AnyMixer = Attention | MultiHeadLatentAttention | GatedDeltaNet | Mamba2 | Mamba1
+AnyMixer = (
+    Attention | MultiHeadLatentAttention | CompressedAttention | GatedDeltaNet | Mamba2 | Mamba1
+)
 Mixer = Annotated[AnyMixer, Field(discriminator="kind")]
 
 

@@ -51,6 +51,8 @@ class MoEFFN(Spec):
     # Norms before the experts and after each branch, beside the layer's own (Gemma 4, whose
     # dense FFN in the same layer is what every token passes: the shared expert).
     branch_norms: Flag = False
+    # Hash routing (DeepSeek-V4): a table of this many tokens says which experts each takes.
+    hash_table_tokens: Count | None = None
 
     @model_validator(mode="after")
     def _top_k(self) -> MoEFFN:
@@ -142,6 +144,9 @@ class ModelSpec(Spec):
     embedding_norm: Flag = False
     layer_scalar: Flag = False  # one number a layer multiplies its output (Gemma 4)
     head_bias: Flag = False
+    # Parallel residual streams, mixed before and after each half by learned weights
+    # (manifold-constrained hyper-connections, DeepSeek-V4).
+    residual_streams: Annotated[Count, Field(le=64)] = 1
     weights: Weights
     mixers: dict[Text, Mixer] = {}
     ffns: dict[Text, FFN] = {}

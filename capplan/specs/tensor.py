@@ -10,7 +10,7 @@ from capplan.formulas.kv import kv_heads_per_gpu
 
 Group = Literal[
     "embedding", "attention", "dense_ffn", "router", "shared_experts", "experts", "norm",
-    "lm_head", "extra",
+    "lm_head", "residual_streams", "extra",
 ]  # fmt: skip
 # How tensor parallelism lays a tensor out: split evenly, split by KV heads, or on every rank.
 Shard = Literal["split", "kv_heads", "replicated"]

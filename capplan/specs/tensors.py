@@ -99,12 +99,27 @@ def _inventory(model: ModelSpec) -> Iterator[Tensor]:
     for name, count in model.ffn_counts.items():
         yield from ffn_tensors(name, model.ffns[name], hidden, count)
     yield from _norms(model)
+    yield from _residual_streams(model)
     if not model.tied_embeddings:
         yield Tensor("lm_head", "lm_head", table, 1, 1)
     if model.head_bias:
         yield Tensor("lm_head.bias", "lm_head", (model.vocab_size,), 1, 1)
     for name, count in model.extra_parameters.items():
         yield Tensor(name, "extra", (count,), 1, 0, "replicated")
+
+
+def _residual_streams(model: ModelSpec) -> Iterator[Tensor]:
+    """Weights that take n streams apart and join them, around each half and before the head."""
+    n = model.residual_streams
+    if n == 1:
+        return
+    halves = sum(model.mixer_counts.values()) + sum(model.ffn_counts.values())
+    # Into the half, out of it, and among the streams; a bias each, and three scales.
+    for name, outputs, num_scales, num in (("mix", (2 + n) * n, 3, halves), ("join", n, 1, 1)):
+        shape = (outputs, n * model.hidden_size)
+        yield Tensor(f"{name}_proj", "residual_streams", shape, num, num, "replicated")
+        small = (outputs + num_scales,)
+        yield Tensor(f"{name}.bias, scale", "residual_streams", small, num, num, "replicated")
 
 
 def _norms(model: ModelSpec) -> Iterator[Tensor]:

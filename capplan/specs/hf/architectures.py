@@ -7,6 +7,7 @@ from collections.abc import Callable
 from capplan.specs.hf import (
     classics,
     deepseek,
+    deepseek_v4,
     gemma,
     glm,
     llama,
@@ -35,6 +36,7 @@ READERS: dict[str, Reader] = {
     "DeepseekV2ForCausalLM": deepseek.deepseek_v2,
     "DeepseekV32ForCausalLM": deepseek.deepseek_v32,
     "DeepseekV3ForCausalLM": deepseek.deepseek_v3,
+    "DeepseekV4ForCausalLM": deepseek_v4.deepseek_v4,
     "FalconForCausalLM": classics.falcon,
     "GPT2LMHeadModel": classics.gpt2,
     "GPTBigCodeForCausalLM": classics.gpt_bigcode,
@@ -98,8 +100,6 @@ READERS: dict[str, Reader] = {
 
 # Known by name, and why they are not read.
 REFUSED = {
-    "DeepseekV4ForCausalLM": "compressed attention (`compress_ratios`), hash-routed layers "
-    "(`num_hash_layers`) and hyper-connections (`hc_mult`) are not modelled",
     "KimiK3ForConditionalGeneration": "Kimi delta attention (`linear_attn_config`) and attention "
     "residuals (`attn_res_block_size`) are not modelled",
     "Step3p7FlashForCausalLM": "the sliding layers' heads (`attention_other_setting`) and the "

@@ -15,6 +15,8 @@ from typing import Any
 from capplan.specs.fields import shown
 from capplan.specs.hf.config import Config
 
+# 16 or 32 bits in every checkpoint: weights of indexers, and compressors.
+_NEVER = ("indexer.weights_proj", "indexers_proj", "kv_gate_proj")
 _MOST_PATTERN = 300
 _MOST_QUANTIFIERS = 4
 
@@ -77,6 +79,7 @@ class Rule:
     ignore: Names
     groups: frozenset[str] | None = None  # None: all that have matrices
     reaches_head: bool = False
+    experts: str | None = None  # the format of routed experts, where it is another
     listed: dict[str, str] | None = None  # modules by name with their formats, and no others
 
     @property
@@ -89,8 +92,10 @@ class Rule:
         """The format of a module by any of the names that it may have."""
         if self.groups is not None and group not in self.groups:
             return None
-        if any(module.endswith(("indexer.weights_proj", "indexers_proj")) for module in modules):
-            return None  # 16 or 32 bits in every checkpoint
+        if any(module.endswith(_NEVER) for module in modules):
+            return None
+        if group == "experts" and self.experts is not None:
+            return self.experts
         if any(module in self.ignore for module in modules):
             return None
         if self.listed is not None:
@@ -134,12 +139,16 @@ def _everywhere(config: Config, fmt: str, field: str, **more: Any) -> Rule:
 
 def _fp8(config: Config) -> Rule:
     block = config.data.get("weight_block_size")
-    if config.data.get("quant_algo") not in (None, "FP8"):
-        raise config.fault("quant_algo", "a mix of FP8 and another format is not read yet")
     if block is not None and block != [128, 128]:
         raise config.fault("weight_block_size", "`weight_block_size` other than [128, 128]")
+    experts = None
+    if config.data.get("quant_algo") not in (None, "FP8"):
+        # FP8 as it was, with the experts in another format (DeepSeek-V4 by modelopt).
+        experts = _algorithm(
+            config, {"quant_algo": config.data.get("moe_quant_algo")}, "quant_algo"
+        )
     field = "ignored_layers" if config.has("ignored_layers") else "modules_to_not_convert"
-    return _everywhere(config, "fp8-block128" if block else "fp8", field)
+    return _everywhere(config, "fp8-block128" if block else "fp8", field, experts=experts)
 
 
 def _mxfp4(config: Config) -> Rule:

@@ -35,7 +35,7 @@ _HEADS = ("lm_head", "language_model.lm_head", "output_layer")
 # Module names of a layer's tensors, where the family's reader does not say otherwise.
 _CONTAINERS = {
     "attention": "self_attn", "mla": "self_attn", "gated-deltanet": "linear_attn",
-    "mamba1": "mamba", "mamba2": "mamba", "dense_ffn": "mlp",
+    "compressed": "self_attn", "mamba1": "mamba", "mamba2": "mamba", "dense_ffn": "mlp",
     "shared_experts": "mlp.shared_experts", "experts": "mlp.experts.0",
 }  # fmt: skip
 _LEAVES = {
@@ -66,6 +66,9 @@ def quantised(
     if config is None:
         return stack, None
     rule = rule_of(config)
+    if text.has("expert_dtype") and rule.experts is None:
+        text.expect("expert_dtype", "fp4")  # DeepSeek-V4: 32 elements share an 8-bit exponent
+        rule = replace(rule, experts="mxfp4")
     try:
         hidden = stack.fields.get("hidden_size") or text.count("hidden_size")
         matrices = dict(_matrices(stack, hidden))
