@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,23 @@ def test_the_classes_that_are_refused_say_what_is_missing(tmp_path: Path) -> Non
         with pytest.raises(CapplanError) as caught:
             read(tmp_path, {"architectures": [name]})
         assert why in caught.value.message
+
+
+def test_readers_are_only_loaded_for_a_config() -> None:
+    program = "import sys, capplan.cli.catalogue; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "capplan.specs.catalogue" in done.stdout
+    assert "capplan.specs.hf" not in done.stdout
+
+
+def test_absurdly_many_layers_are_no_hang(tmp_path: Path) -> None:
+    config = {**config_of(PUBLISHED["llama-2-13b"]), "num_hidden_layers": 10_000}
+    ignore = [f"model.layers.{i}.mlp.up_proj" for i in range(0, 10_000, 3)]
+    settings = {"quant_method": "fp8", "modules_to_not_convert": ignore}
+    model = read(tmp_path, {**config, "quantization_config": settings})
+    assert model.ffn_counts == {"ffn": 6_666, "ffn-16-bit-fp8": 3_334}
 
 
 # Layers and KV
@@ -314,6 +333,19 @@ def test_formats_by_module(tmp_path: Path) -> None:
     assert found["ffn.dense_ffn.down_proj"] == "nvfp4-weight-only"
 
 
+@pytest.mark.parametrize("name", ["atention", "ffn.up_proj", "fnf.dense_ffn.up_proj", "ffn."])
+def test_a_format_of_nothing_is_refused(name: str, tmp_path: Path) -> None:
+    model = quantised(tmp_path, "llama-2-13b", quant_method="fp8")
+    path = tmp_path / "model.yaml"
+    others = f"others: {{{json.dumps(name)}: bf16}}"
+    text = yaml_text(model).replace("attention, dense_ffn]", f"attention, dense_ffn], {others}")
+    path.write_text(text)
+    assert others in text
+    with pytest.raises(CapplanError) as caught:
+        load_model(str(path))
+    assert name in caught.value.message
+
+
 def test_what_modelopt_writes_beside_the_config(tmp_path: Path) -> None:
     beside = {"quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head"]}}
     (tmp_path / "hf_quant_config.json").write_text(json.dumps(beside))
@@ -501,9 +533,6 @@ def test_every_published_file_is_read_or_refused_by_name(file: str, tmp_path: Pa
 
 @shared
 def test_the_table_of_counts_is_current() -> None:
-    import subprocess
-    import sys
-
     done = subprocess.run(
         [sys.executable, str(ROOT / "benchmarks" / "parameter_counts.py"), str(CONFIGS)],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False,

@@ -183,15 +183,29 @@ class ModelSpec(Spec):
     @model_validator(mode="after")
     def _quantised_names_resolve(self) -> ModelSpec:
         quantization = self.weights.quantization
-        known = [*QUANTIZED_GROUPS, *self.mixers, *self.ffns]
+        parts = [*self.mixers, *self.ffns]
         for name in quantization.others if quantization else ():
-            part = name.partition(".")[0]
+            part, dot, tensor = name.partition(".")
+            known = [*parts, *(() if dot else QUANTIZED_GROUPS)]
+            message = "is no tensor group, mixer or ffn"
+            if dot and part in known:
+                message = f"names no tensor of `{part}`"
+                part, known = tensor, self._tensor_names(part)
             if part not in known:
-                raise SpecError(
-                    "is no tensor group, mixer or ffn", "weights", "quantization", "others", name,
-                    hint=did_you_mean(part, known),
-                )  # fmt: skip
+                path = ("weights", "quantization", "others", name)
+                raise SpecError(message, *path, hint=did_you_mean(part, known))
         return self
+
+    def _tensor_names(self, part: str) -> list[str]:
+        # The inventory is built on this module.
+        from capplan.specs.ffn_tensors import ffn_tensors
+        from capplan.specs.mixer_tensors import mixer_tensors
+
+        if part in self.mixers:
+            tensors = mixer_tensors(part, self.mixers[part], self.hidden_size, 1)
+        else:
+            tensors = ffn_tensors(part, self.ffns[part], self.hidden_size, 1)
+        return [tensor.name for tensor in tensors]
 
     def __hash__(self) -> int:
         # What follows from a model is memoised; equal models agree in these.

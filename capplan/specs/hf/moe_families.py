@@ -35,7 +35,7 @@ def minimax_m2(config: Config, _: Config) -> Stack:
     """Its prediction modules are in no published checkpoint, whatever the config says."""
     config.require("num_key_value_heads", "head_dim", "use_qk_norm", "use_routing_bias")
     config.refuse("shared_intermediate_size", 0)
-    config.refuse("attn_type_list", *([1] * n for n in (config.num_layers(),)))
+    config.refuse("attn_type_list", [1] * config.num_layers())
     ffn = moe(
         config, "num_local_experts", "intermediate_size",
         router_bias=config.flag("use_routing_bias", False),
