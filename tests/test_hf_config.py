@@ -22,11 +22,12 @@ from capplan.performance.rates import derated_rates
 from capplan.performance.step import Chunk, StepModel
 from capplan.planner.parallelism import tp_fault
 from capplan.specs.catalogue import load_hardware, load_model
+from capplan.specs.ffns import MoEFFN
 from capplan.specs.hf.architectures import READERS, REFUSED
 from capplan.specs.hf.read import read_config
 from capplan.specs.hf.stack import runs_of
 from capplan.specs.kv_cache import kv_bytes_per_token, kv_layers
-from capplan.specs.model import Layers, ModelSpec, MoEFFN
+from capplan.specs.model import Layers, ModelSpec
 from capplan.specs.model_file import yaml_text
 from capplan.specs.tensors import (
     num_params_total,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from capplan.specs.model import DenseFFN, MoEFFN
+from capplan.specs.ffns import DenseFFN, MoEFFN
 from capplan.specs.tensor import Shard, Tensor
 
 

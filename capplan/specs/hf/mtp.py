@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from capplan.specs.ffn_tensors import ffn_tensors
+from capplan.specs.ffns import FFN, DenseFFN, MoEFFN
 from capplan.specs.hf.stack import Stack
 from capplan.specs.mixer_tensors import mixer_tensors
 from capplan.specs.mixers import AnyMixer, Mixer
-from capplan.specs.model import FFN, DenseFFN, MoEFFN
 
 MIXER_ADAPTER: TypeAdapter[AnyMixer] = TypeAdapter(Mixer)
 FFN_ADAPTER: TypeAdapter[DenseFFN | MoEFFN] = TypeAdapter(FFN)
