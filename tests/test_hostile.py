@@ -577,7 +577,8 @@ FAULTS = [
     ("models", "num_kv_heads: 8, ", "", "`mixers.attention.num_kv_heads` is missing", None,
      "attention: {kind"),
     ("models", "kind: attention", "kind: atention", "`mixers.attention.kind` should be one of"
-     " attention, mla, gated-deltanet, mamba2, not `atention`", "did you mean `attention`?",
+     " attention, mla, compressed, gated-deltanet, mamba2, mamba1, not `atention`",
+     "did you mean `attention`?",
      "kind: atention"),
     ("models", "kind: dense, ", "", "`ffns.ffn.kind` is missing", "one of: dense, moe", "ffn: {"),
     ("models", "ffn: ffn}", "fnf: ffn}", "`layers[0].fnf` is not a known field",

@@ -159,3 +159,11 @@ def models_show(name: str, as_json: o.Json = False, form: o.Format = None) -> in
     from capplan.cli.catalogue import show_model
 
     return show_model(name, as_json, output_format(form))
+
+
+@models_app.command("import")
+def models_import(config: o.ConfigFile, name: o.Name = None, output: o.Output = None) -> int:
+    """Write a Hugging Face config.json as a YAML file of the catalogue."""
+    from capplan.cli.catalogue import import_model
+
+    return import_model(config, name, output)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE
 from capplan.cli.output import show
-from capplan.errors import CapplanError
+from capplan.errors import CapplanError, Location
 from capplan.planner.catalogue import hardware_facts, model_facts
 from capplan.render import catalogue as render
-from capplan.specs.catalogue import load_all, load_hardware, load_model
+from capplan.specs.catalogue import load_all, load_config, load_hardware, load_model
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
 
@@ -46,6 +49,41 @@ def show_model(name: str, as_json: bool, form: str) -> int:
         as_json=as_json, form=form,
     )  # fmt: skip
     return EXIT_FINE
+
+
+def import_model(config: str, name: str | None, output: str | None) -> int:
+    """Write the YAML of a config to stdout, or to a new file."""
+    from capplan.specs.model_file import yaml_text
+
+    found = load_config(_checked(config)).spec
+    name = _named(name) if name is not None else found.name
+    spec = found.model_copy(update={"name": name, "sources": (f"{name} config.json",)})
+    text = yaml_text(spec)
+    if output is None:
+        environment().stdout.write(text)
+        return EXIT_FINE
+    _write_new(Path(_checked(output)), text)
+    environment().stderr.write(f"wrote {output}\n")
+    return EXIT_FINE
+
+
+def _named(name: str) -> str:
+    if not name.strip() or len(name) > 200 or not name.isprintable():
+        raise CapplanError(f"--name: `{name[:40]!a}` is not a name", hint="200 letters at most")
+    return name
+
+
+def _write_new(path: Path, text: str) -> None:
+    location = Location(str(path))
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        hint = "remove it, or give another name"
+        raise CapplanError("the file exists", location=location, hint=hint) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise CapplanError(f"the file cannot be written: {reason}", location=location) from None
 
 
 def _checked(name: str) -> str:

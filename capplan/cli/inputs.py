@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from capplan import units
 from capplan.errors import CapplanError, QuantityError, did_you_mean
-from capplan.formulas.number_formats import FORMATS
+from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
 from capplan.planner import question as defaults
 from capplan.planner.question import EngineSettings
 from capplan.results.assumptions import Assumption
@@ -274,7 +274,7 @@ def _packed_mla(model: ModelSpec) -> str:
 def _format(option: str, text: str) -> str:
     name = _ALIASES.get(text.lower(), text.lower())
     if name not in FORMATS:
-        known = sorted(FORMATS)
+        known = sorted(OFFERED_FORMATS)
         hint = did_you_mean(name[:40], known) or f"one of: {', '.join(known)}"
         raise CapplanError(f"{option}: `{text[:40]}` is not a number format", hint=hint)
     return name

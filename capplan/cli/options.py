@@ -152,6 +152,16 @@ StaticLength = Annotated[
 Plot = Annotated[
     Text, _option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")
 ]
+ConfigFile = Annotated[
+    str,
+    typer.Argument(metavar="CONFIG.json", help="A Hugging Face config.json, or its folder."),
+]
+Name = Annotated[
+    Text, _option("--name", "NAME", "The model's name [default: as the config or its folder].")
+]
+Output = Annotated[
+    Text, _option("--output", "FILE", "A new file to write to [default: standard output].")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Format = Annotated[
     Text,

@@ -41,3 +41,14 @@ def state_flop(num_heads: int, key_dim: int, value_dim: int) -> int:
     24
     """
     return 6 * num_heads * key_dim * value_dim
+
+
+def indexer_flop(num_heads: int, head_dim: int, reads: float) -> float:
+    """FLOP of a sparse-attention indexer: the score of each head for each position.
+
+    Source: DeepSeek-V3.2-Exp report (2025), eq. 1, without the sum over heads.
+
+    >>> indexer_flop(64, 128, reads=1)
+    16384
+    """
+    return 2 * num_heads * head_dim * reads

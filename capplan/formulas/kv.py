@@ -38,6 +38,18 @@ def packed_mla_bytes_per_token(kv_lora_rank: int, qk_rope_head_dim: int) -> int:
     return kv_lora_rank + 4 * (kv_lora_rank // 128) + 2 * qk_rope_head_dim
 
 
+def indexer_bytes_per_token(head_dim: int) -> int:
+    """One layer's key of DeepSeek-V3.2's sparse-attention indexer, bytes.
+
+    FP8 elements and an FP32 scale for each 128 of them, whatever the format of the KV itself
+    (DeepSeek-V3.2-Exp report, 2025, sec. 1; the layout is FlashMLA's and vLLM's).
+
+    >>> indexer_bytes_per_token(128)
+    132
+    """
+    return head_dim + 4 * -(-head_dim // 128)
+
+
 def kv_heads_per_gpu(num_kv_heads: int, tp: int) -> int:
     """KV heads on each rank; below one head a rank they are replicated, never split.
 

@@ -96,7 +96,7 @@ def _stack(
     kinds = kv_layers(model, kv_dtype, tp)
     block_size = _block_size(model, kinds, settings)
     for kind in kinds:
-        kept[kind.name].append(_layer(kind, block_size))
+        kept[kind.mixer].append(_layer(kind, block_size))
     held: list[KvLayer] = []
     entries: list[int] = []
     for num, mixer, _ in model.layer_runs:
@@ -126,7 +126,7 @@ def _block_size(model: ModelSpec, kinds: Sequence[KvLayers], settings: KvSetting
     if not states or not growing:
         return settings.block_size
     widest = max(growing, key=lambda layers: layers.bytes_per_token)
-    is_mla = model.mixers[widest.name].kind == "mla"
+    is_mla = model.mixers[widest.mixer].kind == "mla"
     return attention_block_size(
         round(max(states)),
         round(widest.bytes_per_token),

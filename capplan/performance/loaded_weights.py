@@ -14,8 +14,10 @@ from functools import lru_cache
 from capplan.formulas.allocator import allocated_bytes, padded, rotary_cache_bytes
 from capplan.formulas.number_formats import FORMATS
 from capplan.specs.editions import ALL_GROUPS, WeightEdition
-from capplan.specs.model import Attention, ModelSpec, MultiHeadLatentAttention
-from capplan.specs.tensors import Tensor, tensor_format, tensors_of
+from capplan.specs.mixers import Attention, MultiHeadLatentAttention
+from capplan.specs.model import ModelSpec
+from capplan.specs.tensor import Tensor
+from capplan.specs.tensors import tensor_format, tensors_of
 
 VOCABULARY_MULTIPLE = 64  # vLLM: DEFAULT_VOCAB_PADDING_SIZE
 # Widths that MXFP4 kernels pad to: (intermediate, hidden). Marlin: gpt-oss-120b is logged at

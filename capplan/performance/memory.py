@@ -20,7 +20,8 @@ from capplan.performance.loaded_weights import loaded_weights
 from capplan.results.memory import MemoryBudget, MemoryTerm
 from capplan.specs.editions import WeightEdition
 from capplan.specs.engine import Activations, BytesRange, EngineSpec
-from capplan.specs.model import DenseFFN, ModelSpec
+from capplan.specs.ffns import DenseFFN
+from capplan.specs.model import ModelSpec
 
 # CUDA shows a process 0.5 to 2 % less than the driver's total; half of that on either side.
 _VISIBLE_SPREAD_FRACTION = 0.01

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capplan.errors import UnsupportedError
-from capplan.formulas.number_formats import FORMATS
+from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
 from capplan.specs.hardware import AllReduceMeasurement, ComputeFormat, HardwareSpec
 
 # Medians over the accelerators of the catalogue that were measured, by bits of the format
@@ -85,7 +85,7 @@ def compute_format(hardware: HardwareSpec, number_format: str, activation_dtype:
     peaks = hardware.compute.peak
     if wanted in peaks:
         return wanted
-    has = [name for name in FORMATS if (FORMATS[name].compute or activation_dtype) in peaks]
+    has = [n for n in OFFERED_FORMATS if (FORMATS[n].compute or activation_dtype) in peaks]
     raise UnsupportedError(
         f"{hardware.name} has no {wanted} tensor cores, which {number_format} weights need",
         hint=f"weights it computes: {', '.join(has)} (--dtype)" if has else None,

@@ -12,16 +12,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from capplan.formulas.attention import attention_flop, context_reads, state_flop
+from capplan.formulas.attention import (
+    attention_flop,
+    context_reads,
+    indexer_flop,
+    state_flop,
+)
 from capplan.formulas.collectives import all_reduce_time_s
 from capplan.formulas.kv import tokens_held
 from capplan.formulas.moe import distinct_experts
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.rates import Rates, compute_format
 from capplan.specs.hardware import HardwareSpec
-from capplan.specs.kv_cache import kv_layers
-from capplan.specs.model import Attention, ModelSpec, MultiHeadLatentAttention
-from capplan.specs.tensors import Tensor, tensor_bytes, tensor_format, tensors_of
+from capplan.specs.kv_cache import KvLayers, kv_layers
+from capplan.specs.mixers import (
+    Attention,
+    CompressedAttention,
+    GatedDeltaNet,
+    Mamba2,
+    MultiHeadLatentAttention,
+)
+from capplan.specs.model import ModelSpec
+from capplan.specs.tensor import Tensor
+from capplan.specs.tensors import tensor_bytes, tensor_format, tensors_of
 
 # Sums by attention window; None is full attention.
 WindowSums = Mapping[int | None, float]
@@ -202,9 +215,9 @@ class StepModel:
 
     @cached_property
     def windows(self) -> tuple[int | None, ...]:
-        """The attention windows that sums are needed for."""
+        """The attention windows that sums are needed for: what is attended to, what is held."""
         layers = kv_layers(self.model, self.kv_dtype, self.tp)
-        return tuple(dict.fromkeys(layer.window for layer in layers))
+        return tuple(dict.fromkeys(w for layer in layers for w in (layer.attends, layer.window)))
 
     @cached_property
     def _gemms(self) -> tuple[_Gemm, ...]:
@@ -236,35 +249,44 @@ class StepModel:
         for layer in kv_layers(self.model, self.kv_dtype, self.tp):
             write = layer.bytes_per_token
             if batch.num_decodes:
-                reads = batch.decode_reads.get(layer.window, 0.0)
-                flop = self._mixer_flop(layer.name, reads, batch.num_decodes, absorbed=True)
+                reads = batch.decode_reads.get(layer.attends, 0.0)
+                flop = self._mixer_flop(layer, reads, batch.num_decodes, absorbed=True)
                 moved = (reads + batch.num_decodes) * write
                 moved += 2 * layer.state_bytes * batch.num_decodes
                 parts.append((layer.count * flop, layer.count * moved))
             if batch.prefill_tokens:
-                reads = (batch.prefill_reads or {}).get(layer.window, 0.0)
+                reads = (batch.prefill_reads or {}).get(layer.attends, 0.0)
                 loaded = (batch.prefill_kv_tokens or {}).get(layer.window, 0.0)
-                flop = self._mixer_flop(layer.name, reads, batch.prefill_tokens, absorbed=False)
+                flop = self._mixer_flop(layer, reads, batch.prefill_tokens, absorbed=False)
                 moved = (loaded + batch.prefill_tokens) * write
                 moved += 2 * layer.state_bytes * batch.num_prefills
                 parts.append((layer.count * flop, layer.count * moved))
         return parts
 
-    def _mixer_flop(self, name: str, reads: float, tokens: float, *, absorbed: bool) -> float:
+    def _mixer_flop(self, layer: KvLayers, reads: float, tokens: float, *, absorbed: bool) -> float:
         """FLOP of one layer's attention (or state update) on one GPU, projections aside."""
-        mixer = self.model.mixers[name]
+        mixer = self.model.mixers[layer.mixer]
+        reads /= layer.tokens_per_entry
+        indexer = getattr(mixer, "indexer", None)
+        if layer.is_indexer and indexer is not None:
+            # Its heads are on every rank, as its keys are.
+            return indexer_flop(indexer.num_heads, indexer.head_dim, reads)
         if isinstance(mixer, Attention):
             return attention_flop(mixer.num_heads, mixer.head_dim, mixer.value_dim, reads) / self.tp
+        if isinstance(mixer, CompressedAttention):
+            return attention_flop(mixer.num_heads, mixer.head_dim, mixer.head_dim, reads) / self.tp
         if isinstance(mixer, MultiHeadLatentAttention):
             # Decode works on the latent itself ("absorbed" projections); prefill expands it.
             latent, rope = mixer.kv_lora_rank, mixer.qk_rope_head_dim
             qk = latent + rope if absorbed else mixer.qk_nope_head_dim + rope
             value = latent if absorbed else mixer.v_head_dim
             return attention_flop(mixer.num_heads, qk, value, reads) / self.tp
-        if mixer.kind == "gated-deltanet":
+        if isinstance(mixer, GatedDeltaNet):
             heads, key, value = mixer.num_value_heads, mixer.key_head_dim, mixer.value_head_dim
-        else:
+        elif isinstance(mixer, Mamba2):
             heads, key, value = mixer.num_heads, mixer.state_size, mixer.head_dim
+        else:
+            heads, key, value = mixer.inner_size, mixer.state_size, 1
         return state_flop(heads, key, value) * tokens / self.tp
 
     def _collective_s(self, tokens: float) -> float:

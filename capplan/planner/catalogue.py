@@ -99,6 +99,7 @@ def model_facts(found: Found[ModelSpec]) -> ModelFacts:
         num_params_total=num_params_total(model),
         num_params_active=num_params_active(model),
         num_params_mtp=model.mtp_parameters,
+        not_counted=model.not_counted,
         weight_format=model.stored_format,
         weight_bytes=weight_bytes(model),
         kv_bytes_per_token=kv_bytes_per_token(model, model.activation_dtype),
@@ -139,10 +140,14 @@ def _describe_ffn(model: ModelSpec, name: str | None) -> str | None:
 
 def _sentence(spec: dict[str, object]) -> str:
     """`attention: num_heads 32, num_kv_heads 8, head_dim 128`: the file's own words."""
-    words = [
-        key if value is True else f"{key} {value}" for key, value in spec.items() if key != "kind"
-    ]
+    words = [_words(key, value) for key, value in spec.items() if key != "kind"]
     return f"{spec['kind']}: {', '.join(words)}"
+
+
+def _words(key: str, value: object) -> str:
+    if isinstance(value, dict):
+        return f"{key} ({', '.join(_words(inner, part) for inner, part in value.items())})"
+    return {True: key, False: f"no {key}"}[value] if isinstance(value, bool) else f"{key} {value}"
 
 
 def _group_facts(model: ModelSpec) -> tuple[TensorGroupFacts, ...]:

@@ -177,7 +177,7 @@ def _layer_kinds(question: KvQuestion, tp: int) -> Iterator[KvLayerKind]:
     for layer in kv_layers(model, question.engine.kv_dtype, tp):
         yield KvLayerKind(
             name=layer.name,
-            kind=model.mixers[layer.name].kind,
+            kind="indexer" if layer.is_indexer else model.mixers[layer.mixer].kind,
             num_layers=layer.count,
             bytes_per_token=layer.count * layer.bytes_per_token,
             window=layer.window,
@@ -191,7 +191,7 @@ def _block_row(question: KvQuestion, block_size: int, tp: int) -> BlockSizeRow:
     blocks = paging.blocks_needed(question.context_tokens, block_size)
     # Keys and values lie apart, so one run is half of a block's bytes; MLA has a single latent.
     runs = [
-        layer.bytes_per_token / (1 if question.model.mixers[layer.name].kind == "mla" else 2)
+        layer.bytes_per_token / (1 if question.model.mixers[layer.mixer].kind == "mla" else 2)
         for layer in kv_layers(question.model, question.engine.kv_dtype, tp)
     ]
     run = max(runs, default=0.0) * block_size

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from capplan.errors import UnsupportedError
 from capplan.specs.hardware import HardwareSpec
-from capplan.specs.model import Attention, GatedDeltaNet, Mamba2, ModelSpec
+from capplan.specs.mixers import Attention, CompressedAttention, GatedDeltaNet, Mamba1, Mamba2
+from capplan.specs.model import ModelSpec
 
 MAX_TP = 64
 
@@ -22,6 +23,13 @@ def tp_fault(model: ModelSpec, tp: int) -> str | None:
             }
         elif isinstance(mixer, Mamba2):
             heads = {"Mamba heads": mixer.num_heads}
+        elif isinstance(mixer, CompressedAttention):
+            heads = {
+                "attention heads": mixer.num_heads,
+                "output groups": mixer.output_groups,
+            }
+        elif isinstance(mixer, Mamba1):
+            heads = {"Mamba channels": mixer.inner_size}
         else:
             heads = {"attention heads": mixer.num_heads}
         for what, num in heads.items():

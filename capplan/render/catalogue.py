@@ -156,11 +156,15 @@ def model(fact: ModelFacts) -> Screen:
         ("context", f"{shows.tokens(fact.max_context_tokens)} tokens"),
         ("KV a token", f"{fact.kv_bytes_per_token:,.0f} B in {fact.kv_dtype}"),
         ("MTP layers, not loaded", f"{fact.num_params_mtp:,} parameters"),
+        ("not counted", "; ".join(fact.not_counted)),
         ("also called", ", ".join(fact.aliases) or None),
         ("sources", "; ".join(fact.sources)),
     ]
-    if not fact.num_params_mtp:
-        facts = [row for row in facts if not row[0].startswith("MTP")]
+    absent = {
+        "MTP layers, not loaded": not fact.num_params_mtp,
+        "not counted": not fact.not_counted,
+    }
+    facts = [row for row in facts if not absent.get(row[0])]
     return Screen(
         headline=f"{fact.id}: {fact.name}, {shows.plural(fact.num_layers, 'layer')}",
         tables=[

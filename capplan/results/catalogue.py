@@ -83,6 +83,7 @@ class ModelFacts:
     num_params_total: int
     num_params_active: int
     num_params_mtp: int  # beside the total: loaded by speculative decoding only
+    not_counted: tuple[str, ...]  # parts of the checkpoint in none of the sizes
     weight_format: str
     weight_bytes: int
     kv_bytes_per_token: float

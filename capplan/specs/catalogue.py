@@ -50,16 +50,22 @@ def load_model(name: str) -> Found[ModelSpec]:
     if not _is_path(name):
         return _by_name(ModelSpec, "models", name)
     path = Path(name)
-    if _holds(path.is_dir):
-        path = path / "config.json"
-    if path.suffix == ".json":
-        from capplan.specs.hf_config import read_config  # most questions never need it
-
-        return Found(name, read_config(path), path)
+    if _holds(path.is_dir) or path.suffix == ".json":
+        return load_config(name)
     if not _holds(path.exists) and path.suffix not in _SUFFIXES:
         # `meta-llama/Llama-3.1-8B` looks like a path and is an alias.
         return _by_name(ModelSpec, "models", name)
     return _load_file(ModelSpec, path, name)
+
+
+def load_config(name: str) -> Found[ModelSpec]:
+    """A model from a Hugging Face `config.json`, or from the folder that holds it."""
+    from capplan.specs.hf.read import read_config  # most questions never need it
+
+    path = Path(name)
+    if _holds(path.is_dir):
+        path = path / "config.json"
+    return Found(name, read_config(path), path)
 
 
 def names(folder: str) -> list[str]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from capplan.errors import CapplanError
 from capplan.specs.catalogue import Found, load_model
-from capplan.specs.model import GatedDeltaNet, Mamba2, ModelSpec
+from capplan.specs.mixers import GatedDeltaNet, Mamba2
+from capplan.specs.model import ModelSpec
 
 ALL_GROUPS = ("attention", "dense_ffn", "shared_experts", "experts")
 

@@ -10,124 +10,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from capplan.errors import did_you_mean
+from capplan.specs.ffn_tensors import ffn_tensors
+from capplan.specs.ffns import FFN
 from capplan.specs.fields import Count, CountOrZero, Flag, Sources, Spec, SpecError, Text
+from capplan.specs.mixer_tensors import mixer_tensors
+from capplan.specs.mixers import Mixer
 
 WeightFormat = Literal[
-    "fp32", "bf16", "fp16", "fp8", "fp8-block128", "int8", "int4", "mxfp4", "nvfp4"
-]
+    "fp32", "bf16", "fp16", "fp8", "fp8-block128", "mxfp8", "int8", "int4", "int4-group32",
+    "int4-group64", "int4-symmetric", "int4-symmetric-group32", "nf4", "nf4-double", "mxfp4",
+    "nvfp4", "nvfp4-weight-only",
+]  # fmt: skip
 MAX_LAYERS = 10_000
-
-
-class Attention(Spec):
-    """Softmax attention: MHA, GQA and MQA by the number of KV heads; sliding with a window."""
-
-    kind: Literal["attention"]
-    num_heads: Count
-    num_kv_heads: Count
-    head_dim: Count
-    value_head_dim: Count | None = None  # None: as head_dim
-    window: Count | None = None  # a token sees this many positions, itself included
-    qkv_bias: Flag = False
-    output_bias: Flag = False
-    qk_norm: Literal["none", "per-head", "per-layer"] = "none"
-    output_gate: Flag = False  # the query projection also makes a gate of its own size
-    sinks: Flag = False  # a learned logit a head
-
-    @model_validator(mode="after")
-    def _heads_divide(self) -> Attention:
-        if self.num_heads % self.num_kv_heads:
-            raise SpecError(
-                f"{self.num_kv_heads} does not divide `num_heads` {self.num_heads}", "num_kv_heads"
-            )
-        return self
-
-    @property
-    def value_dim(self) -> int:
-        return self.value_head_dim or self.head_dim
-
-
-class MultiHeadLatentAttention(Spec):
-    """MLA (DeepSeek-V2, arXiv:2405.04434): K and V come from one latent a token."""
-
-    kind: Literal["mla"]
-    num_heads: Count
-    q_lora_rank: Count | None = None
-    kv_lora_rank: Count
-    qk_nope_head_dim: Count
-    qk_rope_head_dim: Count
-    v_head_dim: Count
-
-    # The latent is one "head" that every rank needs whole.
-    num_kv_heads: Literal[1] = 1
-
-
-class GatedDeltaNet(Spec):
-    """Linear attention with a gated delta rule (arXiv:2412.06464): a state, no growing KV."""
-
-    kind: Literal["gated-deltanet"]
-    num_key_heads: Count
-    num_value_heads: Count
-    key_head_dim: Count
-    value_head_dim: Count
-    conv_kernel: Count
-    state_dtype: Literal["fp32", "bf16"] = "fp32"
-
-
-class Mamba2(Spec):
-    """State-space layer (arXiv:2405.21060): a state, no growing KV."""
-
-    kind: Literal["mamba2"]
-    num_heads: Count
-    head_dim: Count
-    state_size: Count
-    num_groups: Count
-    conv_kernel: Count
-    conv_bias: Flag = True
-    projection_bias: Flag = False
-    state_dtype: Literal["fp32", "bf16"] = "bf16"
-
-
-Mixer = Annotated[
-    Attention | MultiHeadLatentAttention | GatedDeltaNet | Mamba2, Field(discriminator="kind")
-]
-
-
-class DenseFFN(Spec):
-    kind: Literal["dense"]
-    intermediate_size: Count
-    gated: Flag = True  # gate and up projections (SwiGLU); False: up only
-    bias: Flag = False
-
-
-class MoEFFN(Spec):
-    """Routed experts, with shared ones that every token passes."""
-
-    kind: Literal["moe"]
-    num_experts: Count
-    experts_per_token: Count
-    intermediate_size: Count  # of one expert
-    shared_intermediate_size: CountOrZero = 0  # of all shared experts together
-    shared_expert_gate: Flag = False
-    gated: Flag = True
-    bias: Flag = False  # of experts and router
-    router_bias: Flag = False  # load-balancing correction, one number an expert
-
-    @model_validator(mode="after")
-    def _top_k(self) -> MoEFFN:
-        if self.experts_per_token > self.num_experts:
-            raise SpecError(
-                f"{self.experts_per_token} is above `num_experts` {self.num_experts}",
-                "experts_per_token",
-            )
-        return self
-
-
-FFN = Annotated[DenseFFN | MoEFFN, Field(discriminator="kind")]
 
 
 class Layers(Spec):
@@ -167,14 +66,20 @@ class Layers(Spec):
                 yield from part.runs()
 
 
+QuantizedGroup = Literal["attention", "dense_ffn", "shared_experts", "experts", "lm_head"]
+QUANTIZED_GROUPS: tuple[str, ...] = get_args(QuantizedGroup)
+
+
 class Quantization(Spec):
-    """Tensor groups stored in another format than the rest."""
+    """Tensor groups stored in another format than the rest.
+
+    ``others`` are stored in a format of their own, most specific name first: a tensor of a mixer
+    or ffn (`linear.out_proj`), a mixer or ffn (`dense`), a group (`attention`).
+    """
 
     format: WeightFormat
-    groups: Annotated[
-        tuple[Literal["attention", "dense_ffn", "shared_experts", "experts"], ...],
-        Field(min_length=1),
-    ]
+    groups: Annotated[tuple[QuantizedGroup, ...], Field(min_length=1)]
+    others: dict[Text, WeightFormat] = {}
 
 
 class Weights(Spec):
@@ -196,8 +101,14 @@ class ModelSpec(Spec):
     norm: Literal["rms", "layer", "layer-without-bias", "none"] = "rms"
     # Norms of a layer: one before each half; also one after each; one for both halves.
     norm_placement: Literal["pre", "sandwich", "parallel"] = "pre"
+    final_norm: Flag = True
     learned_positions: CountOrZero = 0
     embedding_norm: Flag = False
+    layer_scalar: Flag = False  # one number a layer multiplies its output (Gemma 4)
+    head_bias: Flag = False
+    # Parallel residual streams, mixed before and after each half by learned weights
+    # (manifold-constrained hyper-connections, DeepSeek-V4).
+    residual_streams: Annotated[Count, Field(le=64)] = 1
     weights: Weights
     mixers: dict[Text, Mixer] = {}
     ffns: dict[Text, FFN] = {}
@@ -207,6 +118,8 @@ class ModelSpec(Spec):
     # Multi-token-prediction layers of the checkpoint; only speculative decoding loads them, so
     # they are named beside the total and are in none of the sizes.
     mtp_parameters: CountOrZero = 0
+    # Parts of the checkpoint whose tensors are not known exactly and are in none of the sizes.
+    not_counted: tuple[Text, ...] = ()
     note: Text | None = None
 
     @model_validator(mode="after")
@@ -228,6 +141,29 @@ class ModelSpec(Spec):
                 if name not in used:
                     raise SpecError("is described and no layer uses it", field, name)
         return self
+
+    @model_validator(mode="after")
+    def _quantised_names_resolve(self) -> ModelSpec:
+        quantization = self.weights.quantization
+        parts = [*self.mixers, *self.ffns]
+        for name in quantization.others if quantization else ():
+            part, dot, tensor = name.partition(".")
+            known = [*parts, *(() if dot else QUANTIZED_GROUPS)]
+            message = "is no tensor group, mixer or ffn"
+            if dot and part in known:
+                message = f"names no tensor of `{part}`"
+                part, known = tensor, self._tensor_names(part)
+            if part not in known:
+                path = ("weights", "quantization", "others", name)
+                raise SpecError(message, *path, hint=did_you_mean(part, known))
+        return self
+
+    def _tensor_names(self, part: str) -> list[str]:
+        if part in self.mixers:
+            tensors = mixer_tensors(part, self.mixers[part], self.hidden_size, 1)
+        else:
+            tensors = ffn_tensors(part, self.ffns[part], self.hidden_size, 1)
+        return [tensor.name for tensor in tensors]
 
     def __hash__(self) -> int:
         # What follows from a model is memoised; equal models agree in these.

@@ -1,0 +1,1 @@
+"""Hugging Face `config.json` read directly: one module a family, `architectures.py` lists them."""
