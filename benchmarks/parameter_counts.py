@@ -30,7 +30,9 @@ BESIDE = {
         ("vision tower, of which this config says nothing", 850_960_896),
         ("vision projector, likewise", 4096 * 5120),
     ],
-    "moonshotai/Kimi-K2-Instruct": [("buffers, 56 entries in 61 layers", 61 * 56)],
+    "moonshotai/Kimi-K2-Instruct": [
+        ("buffers, 56 entries in 61 layers (inferred from the size)", 61 * 56)
+    ],
 }
 
 
@@ -93,7 +95,12 @@ def candidates(entry: Entry, model: ModelSpec) -> list[tuple[str, int]]:
     longer = with_one_more_layer(model) if model.mtp_parameters else model
     theirs = ", MTP's too" if model.mtp_parameters else ""
     found.append(("MTP layers", model.mtp_parameters))
-    found.append((f"router biases{theirs}", -router_biases(model, longer)))
+    found.append(
+        (
+            f"router biases{theirs} (inferred: the total leaves them out)",
+            -router_biases(model, longer),
+        )
+    )
     found.append((f"scales{theirs}", scales(longer)))
     return [(name, num) for name, num in found if num]
 

@@ -1,7 +1,9 @@
 """Small configs, one or more a family: the sizes of real models, and their published totals.
 
 Sizes are facts; fields that change no size are left out. A total is the parameter count of the
-published checkpoint (its safetensors metadata), parts named beside ours in `beside` included.
+published checkpoint, parts named beside ours in `beside` included. Those of `RECALLED` were
+written from memory and found in no source that could be read again: they agree with the count to
+the unit, which is evidence, but whoever has the checkpoint's metadata should confirm them.
 """
 
 from __future__ import annotations
@@ -71,6 +73,14 @@ GLM_45 = {
 NANO_PATTERN = "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-"
 NEMOTRON3_NANO_PATTERN = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
 GRANITE4_ATTENTION = {5, 15, 25, 35}
+
+RECALLED = {
+    "phi-2", "phi-3.5-moe", "mimo-7b", "qwen1.5-7b", "qwen3-vl-2b", "gemma-7b", "jamba-v0.1",
+    "granite-3.1-8b", "command-r", "command-r-plus", "command-r7b", "olmo-7b", "olmoe",
+    "stablelm-3b", "stablelm-2-1.6b", "stablelm-2-12b", "internlm2-7b", "baichuan2-7b",
+    "decilm-7b", "gpt2", "starcoder", "starcoder2-15b", "gpt-j-6b", "gpt-neox-20b", "pythia-6.9b",
+    "opt-6.7b", "opt-13b", "falcon-7b", "falcon-40b",
+}  # fmt: skip
 
 PUBLISHED: dict[str, Published] = {
     "llama-2-13b": Published(
@@ -223,7 +233,7 @@ PUBLISHED: dict[str, Published] = {
             n_shared_experts=2, num_experts_per_tok=6, moe_intermediate_size=1408,
             first_k_dense_replace=1, topk_method="noaux_tc", num_nextn_predict_layers=0, **UNTIED,
         ),
-        15_960_111_936, beside=27 * 64,
+        15_960_111_936, beside=27 * 64,  # fits buffers of 64 a layer; not seen in a file header
     ),
     "glm-4.5": Published(
         "Glm4MoeForCausalLM",
@@ -296,7 +306,7 @@ PUBLISHED: dict[str, Published] = {
             num_experts_per_tok=6, moe_intermediate_size=1856, n_shared_experts=1,
             moe_shared_expert_intermediate_size=3712, **UNTIED,
         ),
-        31_577_937_344, beside=-23 * 128,  # the router biases of 23 layers
+        31_577_937_344, beside=-23 * 128,  # fits the router biases of 23 layers left out; inferred
     ),
     "jamba-v0.1": Published(
         "JambaForCausalLM",
@@ -337,6 +347,14 @@ PUBLISHED: dict[str, Published] = {
     ),
     "olmo-2-7b": Published(
         "Olmo2ForCausalLM", sizes(4096, 32, 32, 32, 11008, 100352, **UNTIED), 7_298_617_344
+    ),
+    "olmo-3-7b": Published(
+        "Olmo3ForCausalLM",
+        sizes(
+            4096, 32, 32, 32, 11008, 100278, 65536, sliding_window=4096, **UNTIED,
+            layer_types=[*["sliding_attention"] * 3, "full_attention"] * 8,
+        ),
+        7_298_011_136,
     ),
     "olmoe": Published(
         "OlmoeForCausalLM",
@@ -421,5 +439,13 @@ PUBLISHED: dict[str, Published] = {
             new_decoder_architecture=True, num_kv_heads=8,
         ),
         41_303_293_952,
+    ),
+    "falcon-180b": Published(
+        "FalconForCausalLM",
+        sizes(
+            14848, 80, 232, None, None, 65024, multi_query=True, parallel_attn=True, bias=False,
+            new_decoder_architecture=True, num_kv_heads=8,
+        ),
+        179_522_565_120, beside=65024 * 14848,  # the checkpoint stores the tied head again
     ),
 }  # fmt: skip
