@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
+from capplan.render.kv_log import log_notes, log_tables
+from capplan.render.kv_memory import advice_table, memory_table, split_table, stage_table
+from capplan.render.kv_plot import plot
 from capplan.render.kv_pool import pool_tables, start_note
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
@@ -14,16 +17,24 @@ _MOST_FITS = 24
 
 
 def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]) -> Screen:
+    tables = [
+        *(log_tables(result.log) if result.log else ()),
+        advice_table(result),
+        _facts(result),
+        split_table(result),
+        memory_table(result),
+        stage_table(result),
+        _layers(result),
+        *pool_tables(result),
+        _fits(result),
+        _blocks(result),
+    ]
+    notes = [*(log_notes(result.log) if result.log else ()), start_note(result), _static(result)]
     return Screen(
         headline=_headline(result),
-        tables=[
-            _facts(result),
-            _layers(result),
-            *pool_tables(result),
-            _fits(result),
-            _blocks(result),
-        ],
-        notes=[note for note in (start_note(result), _static(result)) if note],
+        tables=[table for table in tables if table],
+        notes=[note for note in notes if note],
+        plot=lambda width: plot(result, width),
         assumptions=assumptions,
         next_commands=[
             f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
@@ -32,19 +43,48 @@ def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]
 
 
 def _headline(result: KvResult) -> str:
-    where = f"{result.tp} x {result.hardware}"
+    where = f"{result.num_gpus} x {result.hardware}"
     if not result.num_sequences:
-        what = "the weights" if result.kv_pool_bytes_per_gpu <= 0 else "one sequence"
-        return f"{result.model} does not fit {where}: no room for {what}."
+        return f"{result.model} does not fit {where}: {_missing(result)}.{_way_out(result)}"
     sequences = shows.plural(result.num_sequences, "sequence")
     verb = "fits" if result.num_sequences == 1 else "fit"
-    return f"{result.model} on {where}: {sequences} of {result.context_tokens:,} tokens {verb}."
+    low, high = result.num_sequences_low, result.num_sequences_high
+    between = "" if low == high else f" ({low:,} to {high:,} by what the estimates leave open)"
+    text = (
+        f"{result.model} on {where}: {sequences} of {result.context_tokens:,} tokens {verb}"
+        f"{between}."
+    )
+    longest = result.sizing.max_model_len
+    if result.sizing.starts:
+        return text
+    return (
+        f"{text} {result.memory.engine} does not start for requests of up to {longest:,}: "
+        f"one needs more.{_way_out(result)}"
+    )
+
+
+def _missing(result: KvResult) -> str:
+    if result.kv_pool_bytes_per_gpu > 0:
+        return f"no room for one sequence of {result.context_tokens:,} tokens"
+    weights = shows.binary_bytes(result.weight_bytes_per_gpu)
+    budget = shows.binary_bytes(result.budget_bytes_per_gpu)
+    if result.weight_bytes_per_gpu > result.budget_bytes_per_gpu:
+        return f"no room for the weights, {weights} a GPU where the engine may take {budget}"
+    rest = shows.binary_bytes(result.reserve_bytes_per_gpu)
+    return f"the weights, {weights} a GPU, and {rest} of overheads leave nothing of {budget}"
+
+
+def _way_out(result: KvResult) -> str:
+    if not result.advice:
+        return " No single change that was tried makes it fit."
+    first = result.advice[0]
+    return f" The nearest way out: {first.option} {first.value}."
 
 
 def _facts(result: KvResult) -> Table:
     columns = (
         Column("quantity", "", right=False),
-        Column("value", "", right=True),
+        Column("value", "whole", right=True),
         Column("per_gpu", f"a GPU at TP {result.tp}", right=True),
     )
     rows = [
@@ -65,12 +105,8 @@ def _facts(result: KvResult) -> Table:
             shows.binary_bytes(result.kv_bytes_per_sequence),
             shows.binary_bytes(result.kv_bytes_per_sequence_per_gpu),
         ),
-        ("memory that a process sees", None, shows.binary_bytes(result.visible_memory_bytes)),
-        ("  for the engine", None, shows.binary_bytes(result.budget_bytes_per_gpu)),
-        ("  runtime and activations", None, shows.binary_bytes(result.reserve_bytes_per_gpu)),
-        ("  KV pool", None, shows.binary_bytes(result.kv_pool_bytes_per_gpu)),
     ]
-    return Table("Memory", columns, rows, in_tsv=False)
+    return Table("The model", columns, rows, in_tsv=False)
 
 
 def _layers(result: KvResult) -> Table:
