@@ -131,7 +131,8 @@ def kv(
     Exit code 1 where the accelerator that was named holds not one sequence of the context, or
     none of --max-model-len; with --engine-log always 0.
     """
-    from capplan.cli.kv import KvOptions, answer
+    from capplan.cli.kv import answer
+    from capplan.cli.kv_options import KvOptions
 
     texts = {name: value for name, value in locals().items() if name in KvOptions._fields}
     return answer(KvOptions(**texts), plot, as_json, output_format(form))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.kv_engine import assume_defaults, engine_of
 from capplan.cli.kv_lengths import read_lengths
+from capplan.cli.kv_options import KvOptions
 from capplan.cli.output import show
 from capplan.planner.kv import KvQuestion, kv_answer
 from capplan.planner.kv_advice import advise
@@ -20,32 +20,6 @@ from capplan.results.kv import KvInputs, KvResult
 SCHEMA = "capplan.kv/1"
 DEFAULT_CONTEXT_TOKENS = 8192
 DEFAULT_LENGTHS = "lognormal:1280,0.8"
-
-
-class KvOptions(NamedTuple):
-    model: str | None
-    hardware: str | None
-    dtype: str | None
-    kv_dtype: str | None
-    tp: str | None
-    pp: str | None
-    dcp: str | None
-    dp_attention: str | None
-    engine: str | None
-    engine_version: str | None
-    engine_log: str | None
-    context: str | None
-    max_model_len: str | None
-    gpu_memory: str | None
-    gpu_memory_utilization: str | None
-    reserve: str | None
-    block_size: str | None
-    max_num_seqs: str | None
-    max_num_batched_tokens: str | None
-    async_scheduling: bool | None
-    enable_prefix_caching: bool | None
-    lengths: str | None
-    static_length: str | None
 
 
 def answer(options: KvOptions, plot: str | None, as_json: bool, form: str) -> int:

@@ -14,8 +14,8 @@ from capplan.specs.kv_cache import has_states, has_windows
 from capplan.specs.model import ModelSpec
 
 if TYPE_CHECKING:
-    from capplan.cli.kv import KvOptions
     from capplan.cli.kv_log import ReadLog
+    from capplan.cli.kv_options import KvOptions
 
 MOST_STAGES = 64
 

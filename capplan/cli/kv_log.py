@@ -16,7 +16,7 @@ from capplan.specs.editions import load_edition, weight_edition
 from capplan.specs.engine_log import EngineLog, read_engine_log
 
 if TYPE_CHECKING:
-    from capplan.cli.kv import KvOptions
+    from capplan.cli.kv_options import KvOptions
     from capplan.specs.editions import WeightEdition
     from capplan.specs.model import ModelSpec
 
@@ -93,6 +93,8 @@ def with_log(options: KvOptions, inputs: Inputs, path: str) -> tuple[KvOptions, 
 
 def _number(log: EngineLog, name: str) -> str | None:
     value = log.setting_number(name)
+    if value is None and name == "max_model_len":
+        value = log.counts.get("needed_length")  # a refusal names it
     if value is None or value <= 0:
         return None
     return f"{value:g}" if name == "memory_share" else str(int(value))

@@ -117,8 +117,8 @@ def _terms(request: MemoryRequest, settings: _Settings, stage: int) -> Iterator[
         request.model, request.tp, request.pp, request.edition, stage, request.dp
     )
     total = float(weights.total_bytes)
-    yield MemoryTerm("weights", total, total, total, 0, "tensors, rotary tables, rounding")
-    non_torch = engine.non_torch(request.tp, request.fast_link)
+    yield MemoryTerm("weights", total, total, total, 0, "tensors as loaded")
+    non_torch = engine.non_torch(request.tp * request.dp, request.fast_link)
     yield _measured("non-torch", non_torch)
     if engine.budget_rule == "share-of-visible":
         yield _fixed("left free", visible * (1 - settings.share))
@@ -152,7 +152,7 @@ def _fixed(name: str, size: float) -> MemoryTerm:
 
 
 def _measured(name: str, term: BytesRange) -> MemoryTerm:
-    source = term.note or "engine start-up logs"
+    source = term.note or "start-up logs"
     return MemoryTerm(name, term.low, term.likely, term.high, term.rows, source)
 
 
@@ -167,7 +167,7 @@ def _activation_term(
         for bound in ("low", "likely", "high")
     )
     rows = min(term.constant.rows, term.logit_bytes.rows)
-    return MemoryTerm("activation peak", low, likely, high, rows, "fit to engine start-up logs")
+    return MemoryTerm("activation peak", low, likely, high, rows, "fit to start-up logs")
 
 
 def activation_peak_bytes(

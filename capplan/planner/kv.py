@@ -79,7 +79,7 @@ def kv_answer(question: KvQuestion) -> KvResult:
         weight_bytes=weight_bytes(model, engine.weights.format),
         weight_bytes_per_gpu=fit.weight_bytes_per_gpu,
         kv_bytes_per_token=kv_bytes_per_token(model, engine.kv_dtype),
-        kv_bytes_per_token_per_gpu=kv_bytes_per_token(model, engine.kv_dtype, tp),
+        kv_bytes_per_token_per_gpu=_token_bytes(here),
         context_tokens=context,
         kv_bytes_per_sequence=whole.decode_bytes(context),
         kv_bytes_per_sequence_per_gpu=pool.decode_bytes(context),
@@ -107,12 +107,21 @@ def kv_answer(question: KvQuestion) -> KvResult:
         static_length=static_length,
         static_slots=static,
         static_utilisation=paging.utilisation(total, static),
+        num_static_requests=_held(here, static_length),
         blocks=tuple(
-            _block_row(question, size, tp) for size in sorted({*BLOCK_SIZES, pool.block_size})
+            _block_row(question, here, size) for size in sorted({*BLOCK_SIZES, pool.block_size})
         ),
         advice=(),
         log=None,
     )
+
+
+def _token_bytes(here: Deployment) -> float:
+    """What a token takes on the GPU that decides; windows, not yet full, like all others."""
+    pool, groups = here.pool, here.pool.layout.groups
+    if len(groups) == 1 and groups[0].layer.kind == "full":
+        return pool.bytes_per_block / (pool.block_size * here.engine.dcp)
+    return kv_bytes_per_token(here.model, here.engine.kv_dtype, here.tp)
 
 
 def _check(question: KvQuestion) -> None:
@@ -209,14 +218,23 @@ def _layer_kinds(question: KvQuestion, tp: int) -> Iterator[KvLayerKind]:
         )
 
 
-def _block_row(question: KvQuestion, block_size: int, tp: int) -> BlockSizeRow:
+def _held(here: Deployment, slots: float) -> int | None:
+    """Requests of so many token slots in the pool; None where KV is not one size a token."""
+    if any(layer.window or layer.state_bytes for layer in kv_layers(here.model, "bf16")):
+        return None
+    size = _token_bytes(here)
+    room = max(0.0, here.pool.available_bytes)
+    return int(room // (slots * size)) * here.engine.dp if size else None
+
+
+def _block_row(question: KvQuestion, here: Deployment, block_size: int) -> BlockSizeRow:
     lengths, total = question.lengths, sum(question.lengths)
     slots = paging.paged_slots(lengths, block_size)
     blocks = paging.blocks_needed(question.context_tokens, block_size)
     # Keys and values lie apart, so one run is half of a block's bytes; MLA has a single latent.
     runs = [
         layer.bytes_per_token / (1 if question.model.mixers[layer.mixer].kind == "mla" else 2)
-        for layer in kv_layers(question.model, question.engine.kv_dtype, tp)
+        for layer in kv_layers(question.model, question.engine.kv_dtype, here.tp)
     ]
     run = max(runs, default=0.0) * block_size
     return BlockSizeRow(
@@ -228,4 +246,5 @@ def _block_row(question: KvQuestion, block_size: int, tp: int) -> BlockSizeRow:
         used_tokens=total,
         paged_slots=slots,
         paged_utilisation=paging.utilisation(total, slots),
+        num_requests=_held(here, slots / len(lengths)),
     )

@@ -25,36 +25,45 @@ Goal = Callable[[KvQuestion], bool]
 
 
 def advise(question: KvQuestion) -> tuple[Suggestion, ...]:
-    """At most four changes after which the engine starts and holds a sequence of the context.
+    """At most four changes after which it fits; nothing where it does already.
 
-    Nothing where it does so already. A change of the maximum length does not help where the user
-    asked for that length.
+    Where not one sequence of the context is held, holding one is what is looked for (the engine
+    may then have to be told a shorter maximum length, which is said); else, that the engine
+    starts with its maximum length.
     """
     if starts(question):
         return ()
-    flags = list(islice(_flags(question), _MOST_FLAGS))
-    found = [*flags, *_more_gpus(question)]
-    return tuple(islice((*found, *_other_gpu(question)) if len(found) < MOST else found, MOST))
+    goal = starts if holds(question) else holds
+    flags = list(islice(_flags(question, goal), _MOST_FLAGS))
+    found = [*flags, *_more_gpus(question, goal)]
+    if len(found) < MOST:
+        found += _other_gpu(question, goal)
+    return tuple(found[:MOST])
+
+
+def holds(question: KvQuestion) -> bool:
+    """A sequence of the context fits."""
+    return question.deployment.pool.num_sequences(question.context_tokens) > 0
 
 
 def starts(question: KvQuestion) -> bool:
-    """The engine's start-up check passes, and one sequence of the context is held."""
+    """The engine's start-up check passes, too."""
     pool = question.deployment.pool
-    return pool.starts(pool.max_model_len) and pool.num_sequences(question.context_tokens) > 0
+    return pool.starts(pool.max_model_len) and holds(question)
 
 
 def _with(question: KvQuestion, **changes: object) -> KvQuestion:
     return replace(question, engine=replace(question.engine, **changes))  # type: ignore[arg-type]
 
 
-def _flags(question: KvQuestion) -> Iterator[Suggestion]:
+def _flags(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
     """Changes of one flag on the same GPUs: what costs least is first."""
     yield from _shorter(question)
     if question.engine.reserve_bytes is None:
-        yield from _fewer(question)
-    yield from _larger_share(question)
-    yield from _smaller_kv(question)
-    yield from _smaller_weights(question)
+        yield from _fewer(question, goal)
+    yield from _larger_share(question, goal)
+    yield from _smaller_kv(question, goal)
+    yield from _smaller_weights(question, goal)
 
 
 def _shorter(question: KvQuestion) -> Iterator[Suggestion]:
@@ -65,33 +74,35 @@ def _shorter(question: KvQuestion) -> Iterator[Suggestion]:
         yield Suggestion("--max-model-len", str(longest), "the longest request that fits")
 
 
-def _fewer(question: KvQuestion) -> Iterator[Suggestion]:
+def _fewer(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
     """A smaller activation peak."""
     budget = question.deployment.budget
-    if (tokens := _first(question, "max_num_batched_tokens", _FEWER_TOKENS,
-                         below=budget.max_num_batched_tokens)):  # fmt: skip
-        yield Suggestion("--max-num-batched-tokens", str(tokens), _outcome(
-            _with(question, max_num_batched_tokens=tokens), "prefill in smaller chunks"
-        ))  # fmt: skip
-    if seqs := _first(question, "max_num_seqs", _FEWER_SEQS, below=budget.max_num_seqs):
-        yield Suggestion("--max-num-seqs", str(seqs), _outcome(
-            _with(question, max_num_seqs=seqs), "fewer rows of logits to profile"
-        ))  # fmt: skip
+    for name, values, now, why in (
+        ("max_num_batched_tokens", _FEWER_TOKENS, budget.max_num_batched_tokens,
+         "smaller chunks of prefill"),
+        ("max_num_seqs", _FEWER_SEQS, budget.max_num_seqs, "fewer rows of logits to profile"),
+    ):  # fmt: skip
+        value = _first(question, goal, name, values, now)
+        if value is not None:
+            outcome = _outcome(_with(question, **{name: value}), why)
+            yield Suggestion(f"--{name.replace('_', '-')}", str(value), outcome)
 
 
-def _first(question: KvQuestion, name: str, values: tuple[int, ...], *, below: int) -> int | None:
+def _first(
+    question: KvQuestion, goal: Goal, name: str, values: tuple[int, ...], below: int
+) -> int | None:
     """The largest of the values with which it fits."""
     tried = (value for value in values if value < below)
-    return next((v for v in tried if starts(_with(question, **{name: v}))), None)
+    return next((v for v in tried if goal(_with(question, **{name: v}))), None)
 
 
-def _larger_share(question: KvQuestion) -> Iterator[Suggestion]:
+def _larger_share(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
     budget = question.deployment.budget
     if budget.memory_share_option != "gpu_memory_utilization":
         return
     for share in _SHARES:
         changed = _with(question, memory_share=share)
-        if share > budget.memory_share and starts(changed):
+        if share > budget.memory_share and goal(changed):
             yield Suggestion(
                 "--gpu-memory-utilization", f"{share:g}",
                 _outcome(changed, "leaves less for whatever else runs there"),
@@ -99,19 +110,19 @@ def _larger_share(question: KvQuestion) -> Iterator[Suggestion]:
             return
 
 
-def _smaller_kv(question: KvQuestion) -> Iterator[Suggestion]:
+def _smaller_kv(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
     kv_dtype = question.engine.kv_dtype
     if kv_dtype == PACKED_MLA or FORMATS[kv_dtype].bits <= 8:
         return
     changed = _with(question, kv_dtype="fp8")
-    if starts(changed):
+    if goal(changed):
         yield Suggestion("--kv-dtype", "fp8", _outcome(changed, "half the KV a token"))
 
 
-def _smaller_weights(question: KvQuestion) -> Iterator[Suggestion]:
+def _smaller_weights(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
     for dtype in smaller_formats(question):
         changed = _with(question, dtype=dtype, edition=None)
-        if not _divides(changed) or not starts(changed):
+        if not _divides(changed) or not goal(changed):
             continue
         weights = units.format_bytes(
             changed.deployment.budget.size("weights"), binary=True, digits=3
@@ -120,20 +131,24 @@ def _smaller_weights(question: KvQuestion) -> Iterator[Suggestion]:
         return
 
 
-def _more_gpus(question: KvQuestion) -> Iterator[Suggestion]:
-    """The smallest number of GPUs that holds it."""
-    for tp, pp in more_gpus(question.model, question.hardware, question.engine):
+def _more_gpus(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
+    """The smallest number of GPUs that holds it; and that which holds the longest request."""
+    engine = question.engine
+    for tp, pp in more_gpus(question.model, question.hardware, engine):
         changed = _with(question, tp=tp, pp=pp)
-        if not starts(changed):
+        if not goal(changed):
             continue
-        option, value = ("--tp", str(tp)) if tp != (question.engine.tp or 1) else ("--pp", str(pp))
-        if option == "--tp" and pp != question.engine.pp:
-            value = f"{tp} --pp {pp}"
-        yield Suggestion(option, value, _outcome(changed, f"{changed.deployment.num_gpus} GPUs"))
-        return
+        words = [f"--tp {tp}"] if tp != (engine.tp or 1) else []
+        words += [f"--pp {pp}"] if pp != engine.pp else []
+        option, _, value = " ".join(words).partition(" ")
+        num = changed.deployment.num_gpus
+        yield Suggestion(option, value, _outcome(changed, f"{num} GPUs"))
+        if starts(changed):
+            return
+        goal = starts
 
 
-def _other_gpu(question: KvQuestion) -> Iterator[Suggestion]:
+def _other_gpu(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
     """The accelerator with the least memory that holds it in the same shape."""
     if question.engine.gpu_memory_bytes is not None:
         return
@@ -148,7 +163,7 @@ def _other_gpu(question: KvQuestion) -> Iterator[Suggestion]:
     )
     for found in larger:
         changed = replace(question, hardware_id=found.id, hardware=found.spec)
-        if _divides(changed) and starts(changed):
+        if _divides(changed) and goal(changed):
             size = units.format_bytes(found.spec.visible_memory_bytes, binary=True, digits=3)
             yield Suggestion("--hardware", found.id, _outcome(changed, f"{size} to see"))
             return
@@ -163,8 +178,16 @@ def _divides(question: KvQuestion) -> bool:
 
 
 def _outcome(changed: KvQuestion, why: str) -> str:
-    """Why it helps, and what then fits."""
-    num = changed.deployment.num_sequences(changed.context_tokens)
-    sequences = "1 sequence" if num == 1 else f"{num:,} sequences"
-    verb = "fits" if num == 1 else "fit"
-    return f"{why}; {sequences} of {changed.context_tokens:,} {verb}"
+    """Why it helps, what then fits, and what else must be said to the engine."""
+    here, context = changed.deployment, changed.context_tokens
+    low, num, high = (
+        changed.engine.dp * pool.num_sequences(context)
+        for pool in (here.least_pool, here.pool, here.most_pool)
+    )
+    between = "" if low == high else f" ({low:,} to {high:,})"
+    sequences = f"1 sequence of {context:,} fits" if num == 1 else f"{num:,} of {context:,} fit"
+    text = f"{why}; {sequences}{between}"
+    pool = here.pool
+    if pool.starts(pool.max_model_len):
+        return text
+    return f"{text}, started with --max-model-len {pool.longest(pool.max_model_len)}"

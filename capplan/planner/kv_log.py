@@ -50,6 +50,10 @@ def _terms(log: EngineLog, here: Deployment) -> Iterator[LogTerm]:
     if pool is not None:
         ends = (budget.pool_low_bytes, budget.pool_bytes, budget.pool_high_bytes)
         yield _term("KV pool", "bytes", *ends, pool)
+    if (needed := log.sizes.get("needed")) is not None:
+        length = log.counts.get("needed_length") or here.pool.max_model_len
+        need = float(here.pool.request_blocks(int(length)) * here.pool.bytes_per_block)
+        yield _term("KV of the longest request", "bytes", need, need, need, needed)
     yield from _token_terms(log, here, pool)
 
 

@@ -37,9 +37,7 @@ def split_rows(here: Deployment) -> Iterator[SplitRow]:
             ranks = tp * engine.dp
             spread = engine.dp > 1
             held = -(-ffn.num_experts // ranks) if spread else ffn.num_experts
-            note = (
-                f"spread over {ranks} GPUs" if spread else f"a {tp}th of each" if tp > 1 else None
-            )
+            note = f"spread over {ranks} GPUs" if spread else f"1/{tp} of each" if tp > 1 else None
             yield SplitRow(f"experts{label}", ffn.num_experts, held, note)
     rows = padded(model.vocab_size, VOCABULARY_MULTIPLE)
     note = f"padded to {rows:,}" if rows != model.vocab_size else None

@@ -8,7 +8,7 @@ from capplan.render import shows
 from capplan.render.kv_log import log_notes, log_tables
 from capplan.render.kv_memory import advice_table, memory_table, split_table, stage_table
 from capplan.render.kv_plot import plot
-from capplan.render.kv_pool import pool_tables, start_note
+from capplan.render.kv_pool import pool_tables
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
 from capplan.results.kv import KvInputs, KvResult
@@ -29,7 +29,7 @@ def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]
         _fits(result),
         _blocks(result),
     ]
-    notes = [*(log_notes(result.log) if result.log else ()), start_note(result), _static(result)]
+    notes = [*(log_notes(result.log) if result.log else ()), _static(result)]
     return Screen(
         headline=_headline(result),
         tables=[table for table in tables if table],
@@ -58,8 +58,8 @@ def _headline(result: KvResult) -> str:
     if result.sizing.starts:
         return text
     return (
-        f"{text} {result.memory.engine} does not start for requests of up to {longest:,}: "
-        f"one needs more.{_way_out(result)}"
+        f"{text} {result.memory.engine.split()[0]} does not start for requests of up to "
+        f"{longest:,}: one needs more.{_way_out(result)}"
     )
 
 
@@ -151,11 +151,12 @@ def _pool(size: float) -> str:
 def _blocks(result: KvResult) -> Table:
     columns = (
         Column("block_size", "block\ntokens", shows.count),
-        Column("mean_waste_tokens", "waste a request\ntokens", shows.number),
+        Column("mean_waste_tokens", "waste a\nrequest", shows.number),
         Column("paged_utilisation", "used", shows.share),
         Column("paged_slots", "slots", shows.count),
-        Column("block_table_bytes", "block table\na sequence", _table_size),
-        Column("contiguous_bytes", "contiguous run\na layer", shows.binary_bytes),
+        Column("num_requests", "held\nat once", shows.count),
+        Column("block_table_bytes", "its table\na sequence", _table_size),
+        Column("contiguous_bytes", "one run\na layer", shows.binary_bytes),
     )
     rows = [[getattr(block, column.key) for column in columns] for block in result.blocks]
     note = (
@@ -178,5 +179,15 @@ def _static(result: KvResult) -> str:
         f"{result.num_lengths:,} requests hold {used.used_tokens:,} tokens. Static pre-allocation "
         f"of {result.static_length:,} each takes {result.static_slots:,} slots: "
         f"{shows.share(result.static_utilisation)} used. Paged in blocks of {used.block_size}: "
-        f"{used.paged_slots:,} slots, {shows.share(used.paged_utilisation)} used."
+        f"{used.paged_slots:,} slots, {shows.share(used.paged_utilisation)} used.{_held(result)}"
+    )
+
+
+def _held(result: KvResult) -> str:
+    used = next(b for b in result.blocks if b.block_size == result.block_size)
+    if used.num_requests is None or result.num_static_requests is None:
+        return ""
+    return (
+        f" The pool holds {shows.plural(result.num_static_requests, 'such request')} static, "
+        f"{used.num_requests:,} paged."
     )

@@ -37,9 +37,9 @@ def _draw(axes: Any, result: KvResult) -> None:
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.minorticks_off()
     axes.set_title(
-        f"{result.num_lengths:,} requests of {result.lengths_total_tokens:,} tokens: "
+        f"{result.num_lengths:,} requests, {result.lengths_total_tokens:,} tokens: "
         "what static and paged KV use",
         parse_math=False,
     )
     axes.grid(visible=True, color="0.9")
-    axes.legend(loc="lower left", frameon=False)
+    axes.legend(loc="best", frameon=False)

@@ -24,14 +24,14 @@ def memory_table(result: KvResult) -> Table:
         Column("num_rows", "logged\nrows", shows.count),
         Column("from", "from", right=False, prose=True),
     )
-    share = f"{memory.memory_share_option} {memory.memory_share:g}"
+    share = f"{memory.memory_share:g} is taken"
     rows: list[Sequence[Any]] = [
         ("visible to a process", None, memory.visible_bytes, None, None, "")
     ]
     rows += [_term(term, share) for term in memory.terms]
     ends = (memory.pool_low_bytes, memory.pool_high_bytes)
     low, high = ends if ends[0] < ends[1] else (None, None)
-    rows.append(("KV pool", low, memory.pool_bytes, high, None, "visible less the terms"))
+    rows.append(("KV pool", low, memory.pool_bytes, high, None, "what is left"))
     stage = f", stage {memory.stage + 1} of {result.pp}" if result.pp > 1 else ""
     return Table(f"Memory of one GPU, itemised ({memory.engine}{stage})", columns, rows)
 
@@ -87,11 +87,3 @@ def advice_table(result: KvResult) -> Table | None:
     )
     rows = [(f"{item.option} {item.value}", item.why) for item in result.advice]
     return Table("What makes it fit, nearest first; each was tried", columns, rows)
-
-
-def pool_range(result: KvResult) -> str:
-    """`7.31 GiB of KV pool (5.9 to 8.1)`, or the one number where nothing is estimated."""
-    memory = result.memory
-    low, high = memory.pool_low_bytes, memory.pool_high_bytes
-    text = f"{_size(memory.pool_bytes)} of KV pool a GPU"
-    return text if low == high else f"{text}, {_size(low)} to {_size(high)}"

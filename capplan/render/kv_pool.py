@@ -62,17 +62,6 @@ def _groups(result: KvResult) -> Table:
     return Table(title, columns, rows)
 
 
-def start_note(result: KvResult) -> str | None:
-    """The start-up check, where it fails though some requests fit."""
-    sizing = result.sizing
-    if sizing.starts or not sizing.estimated_max_model_len:
-        return None
-    return (
-        f"The engine refuses to start with requests of up to {sizing.max_model_len:,} tokens: one "
-        f"does not fit. It starts with --max-model-len {sizing.estimated_max_model_len}."
-    )
-
-
 def _note(result: KvResult) -> str | None:
     sizing = result.sizing
     if not _is_hybrid(sizing):

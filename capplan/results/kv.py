@@ -111,6 +111,7 @@ class BlockSizeRow:
     used_tokens: int
     paged_slots: int
     paged_utilisation: float
+    num_requests: int | None  # of these lengths, held at once; None where windows or states are
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,7 @@ class KvResult:
     static_length: int
     static_slots: int
     static_utilisation: float
+    num_static_requests: int | None
     blocks: tuple[BlockSizeRow, ...]
     advice: tuple[Suggestion, ...]  # what makes it fit, nearest first
     log: LogComparison | None
