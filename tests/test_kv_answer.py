@@ -110,6 +110,17 @@ def test_the_fullest_stage_decides() -> None:
     assert answer["sizing"]["num_blocks"] == min(blocks) == blocks[2]
 
 
+def test_some_versions_check_the_whole_model_against_one_stage() -> None:
+    """Start-up logs of 0.15 at PP 2 and PP 3 ask 24 GiB, all layers, of one rank."""
+    line = "kv --model qwen3-30b-a3b-2507 --hardware l40s --dtype fp8 --pp 2"
+    line += " --gpu-memory-utilization 0.8 --engine-version"
+    strict, newest = result(f"{line} 0.15"), result(f"{line} 0.33")
+    assert not strict["sizing"]["starts"]
+    assert newest["sizing"]["starts"]
+    half = strict["sizing"]["estimated_max_model_len"]
+    assert half == pytest.approx(strict["kv_pool_bytes_per_gpu"] / (48 * 4 * 256 * 2), rel=1e-3)
+
+
 def test_context_parallel_shares_the_latent() -> None:
     base = "kv --model deepseek-v3 --hardware h200-sxm-141gb --tp 8"
     alone, shared = result(base), result(f"{base} --dcp 8")

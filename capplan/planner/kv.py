@@ -99,7 +99,11 @@ def kv_answer(question: KvQuestion) -> KvResult:
         memory=budget,
         stages=tuple(stage_rows(here)) if engine.pp > 1 else (),
         split=tuple(split_rows(here)),
-        sizing=kv_sizing(pool, context),
+        sizing=replace(
+            kv_sizing(pool, context),
+            starts=here.starts,
+            estimated_max_model_len=here.longest(pool.max_model_len),
+        ),
         layers=tuple(_layer_kinds(question, tp)),
         fits=tuple(_fits(question)),
         num_lengths=len(question.lengths),
@@ -164,9 +168,9 @@ def _check_max_model_len(question: KvQuestion, max_model_len: int) -> None:
 
 
 def _fit(question: KvQuestion, here: Deployment) -> KvFit:
-    engine, pool = here.engine, here.pool
+    engine = here.engine
     num = here.num_sequences(question.context_tokens)
-    longest = pool.longest(here.model.max_context_tokens)
+    longest = here.longest(here.model.max_context_tokens)
     return KvFit(
         dtype=engine.weights.format or here.model.stored_format,
         kv_dtype=engine.kv_dtype,

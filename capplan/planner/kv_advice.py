@@ -48,8 +48,7 @@ def holds(question: KvQuestion) -> bool:
 
 def starts(question: KvQuestion) -> bool:
     """The engine's start-up check passes, too."""
-    pool = question.deployment.pool
-    return pool.starts(pool.max_model_len) and holds(question)
+    return question.deployment.starts and holds(question)
 
 
 def _with(question: KvQuestion, **changes: object) -> KvQuestion:
@@ -67,9 +66,10 @@ def _flags(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
 
 
 def _shorter(question: KvQuestion) -> Iterator[Suggestion]:
-    pool = question.deployment.pool
-    longest = pool.longest(pool.max_model_len)
-    shorter = 0 < longest < pool.max_model_len and longest >= question.context_tokens
+    here = question.deployment
+    most = here.pool.max_model_len
+    longest = here.longest(most)
+    shorter = 0 < longest < most and longest >= question.context_tokens
     if shorter and starts(_with(question, max_model_len=longest)):
         yield Suggestion("--max-model-len", str(longest), "the longest request that fits")
 
@@ -187,7 +187,6 @@ def _outcome(changed: KvQuestion, why: str) -> str:
     between = "" if low == high else f" ({low:,} to {high:,})"
     sequences = f"1 sequence of {context:,} fits" if num == 1 else f"{num:,} of {context:,} fit"
     text = f"{why}; {sequences}{between}"
-    pool = here.pool
-    if pool.starts(pool.max_model_len):
+    if here.starts:
         return text
-    return f"{text}, started with --max-model-len {pool.longest(pool.max_model_len)}"
+    return f"{text}, started with --max-model-len {here.longest(here.pool.max_model_len)}"

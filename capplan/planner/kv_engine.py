@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from capplan.performance.engine_pool import engine_kv_settings
@@ -162,6 +162,23 @@ class Deployment:
     @cached_property
     def most_pool(self) -> KvPool:
         return self.pool_of([budget.pool_high_bytes for budget in self.budgets])
+
+    def checked(self, pool: KvPool) -> KvPool:
+        """A pool as the start-up check sees it: some versions lay all layers on one stage's GPU."""
+        if self.engine.pp == 1 or not self.engine.profile.whole_model_startup_check:
+            return pool
+        settings = replace(self.settings, pp=1)
+        room = pool.available_bytes
+        return KvPool(self.model, self.engine.kv_dtype, self.tp, settings, [room])
+
+    @property
+    def starts(self) -> bool:
+        pool = self.checked(self.pool)
+        return pool.starts(pool.max_model_len)
+
+    def longest(self, most: int) -> int:
+        """The longest request that passes the start-up check."""
+        return self.checked(self.pool).longest(most)
 
     @cached_property
     def budget(self) -> MemoryBudget:

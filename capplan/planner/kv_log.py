@@ -46,18 +46,19 @@ def _terms(log: EngineLog, here: Deployment) -> Iterator[LogTerm]:
     if (graphs := log.sizes.get("cuda_graphs")) is not None:
         taken = here.engine.profile.memory.cuda_graphs
         yield _term("CUDA graphs taken", "bytes", taken.low, taken.likely, taken.high, graphs)
-    pool = logged_pool(log)
-    if pool is not None:
+    room = logged_pool(log)
+    if room is not None:
         ends = (budget.pool_low_bytes, budget.pool_bytes, budget.pool_high_bytes)
-        yield _term("KV pool", "bytes", *ends, pool)
+        yield _term("KV pool", "bytes", *ends, room)
     if (needed := log.sizes.get("needed")) is not None:
         length = log.counts.get("needed_length") or here.pool.max_model_len
-        need = float(here.pool.request_blocks(int(length)) * here.pool.bytes_per_block)
+        pool = here.checked(here.pool)
+        need = float(pool.request_blocks(int(length)) * pool.bytes_per_block)
         yield _term("KV of the longest request", "bytes", need, need, need, needed)
-    yield from _token_terms(log, here, pool)
+    yield from _token_terms(log, here, room)
 
 
-def _token_terms(log: EngineLog, here: Deployment, pool: float | None) -> Iterator[LogTerm]:
+def _token_terms(log: EngineLog, here: Deployment, room: float | None) -> Iterator[LogTerm]:
     pools = (here.least_pool, here.pool, here.most_pool)
     blocks = log.counts.get("gpu_blocks") or log.counts.get("trt_blocks")
     size = log.counts.get("tokens_per_block") or here.pool.block_size
@@ -65,15 +66,16 @@ def _token_terms(log: EngineLog, here: Deployment, pool: float | None) -> Iterat
     if tokens is not None:
         low, likely, high = (float(p.printed_tokens) for p in pools)
         yield _term("tokens printed", "tokens", low, likely, high, tokens)
-        if pool is not None:
-            laid = here.pool_of([pool] * here.engine.pp).printed_tokens
+        if room is not None:
+            laid = here.pool_of([room] * here.engine.pp).printed_tokens
             yield _term("tokens of the logged pool", "tokens", laid, laid, laid, tokens)
     if (times := log.counts.get("max_concurrency")) is not None:
         length = here.pool.max_model_len
         low, likely, high = (p.max_concurrency(length) for p in pools)
         yield _term("maximum concurrency", "times", low, likely, high, times)
     if (longest := log.counts.get("estimated_max_length")) is not None:
-        low, likely, high = (float(p.longest(p.max_model_len)) for p in pools)
+        checked = [here.checked(one) for one in pools]
+        low, likely, high = (float(p.longest(p.max_model_len)) for p in checked)
         yield _term("estimated maximum length", "tokens", low, likely, high, longest)
 
 

@@ -57,10 +57,14 @@ def _headline(result: KvResult) -> str:
     longest = result.sizing.max_model_len
     if result.sizing.starts:
         return text
-    return (
-        f"{text} {result.memory.engine.split()[0]} does not start for requests of up to "
-        f"{longest:,}: one needs more.{_way_out(result)}"
+    engine = result.memory.engine.split()[0]
+    # Others start, and turn such a request away.
+    refused = (
+        f"{engine} does not start for requests of up to {longest:,}: one needs more"
+        if engine == "vLLM"
+        else f"A request of {longest:,} does not fit"
     )
+    return f"{text} {refused}.{_way_out(result)}"
 
 
 def _missing(result: KvResult) -> str:

@@ -10,7 +10,7 @@ from capplan.render.screen import Column, Table
 from capplan.results.kv import KvResult
 from capplan.results.memory import MemoryTerm
 
-_NAMES = {"left free": "left free by the share", "non-torch": "context, communicators"}
+_NAMES = {"left free": "left free by the share", "context": "taken before loading"}
 
 
 def memory_table(result: KvResult) -> Table:
