@@ -24,10 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from memory_rows import GIB, NotEvaluated, Row
 
-from capplan.performance.loaded_weights import loaded_weights, stage_layers
+from capplan.performance.engine_pool import engine_kv_settings
+from capplan.performance.kv_sizing import KvPool
+from capplan.performance.loaded_weights import loaded_weights
 from capplan.performance.memory import MemoryRequest, memory_budget
 from capplan.results.memory import MemoryBudget
-from capplan.specs.kv_cache import kv_bytes_per_token
 
 HALF_UNIT_GIB = 0.005  # logs print two decimals
 CONTRADICTION_GIB = 0.3
@@ -50,40 +51,37 @@ class Measure:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
-def pool_tokens(row: Row, pool_bytes: float) -> int:
-    """Tokens that the engine prints for a pool of one GPU, in whole blocks.
+def kv_pool(row: Row, pool_bytes: float, *, split: bool = True) -> KvPool:
+    """The blocks of a logged or predicted pool, under the row's own version and flags.
 
-    Plain models only: layers of several kinds need the engine's grouping.
+    Not ``split``: the layers of all pipeline stages on one GPU.
     """
-    if not row.is_plain:
-        raise NotEvaluated("layers of several kinds: needs the engine's grouping")
-    block = row.count("block_size") or row.engine.defaults.block_size
-    layers = max(stage_layers(row.model.num_layers, row.pp)) / row.model.num_layers
-    per_token = kv_bytes_per_token(row.model, row.kv_format, row.tp) * layers
-    return math.floor(pool_bytes / (per_token * block)) * block * row.dcp
+    engine = row.engine
+    gpu = engine.gpu_class(row.known_memory_bytes, row.text("gpu"))
+    settings = engine_kv_settings(
+        engine,
+        block_size=row.count("block_size"),
+        max_model_len=row.max_model_len,
+        max_num_batched_tokens=gpu.max_num_batched_tokens,
+        pp=row.pp if split else 1,
+        dcp=row.dcp,
+    )
+    return KvPool(row.model, row.kv_format, row.tp, settings, pool_bytes)
 
 
 def tokens(row: Row) -> dict[str, Any]:
-    """(a) the logged pool, divided; equal within the rounding of the printed GiB."""
-    block = row.count("block_size") or row.engine.defaults.block_size
-    blocks = row.count("gpu_blocks")
-    printed = (
-        row.count("kv_tokens")
-        or (blocks * block if blocks else None)
-        or row.count("sgl_tokens")
-        or row.count("err_kv_tokens")
-    )
+    """(a) the logged pool in blocks; equal within the rounding of the printed GiB."""
+    printed = row.printed_tokens
     pool = row.logged_pool_gib
     if pool is None or printed is None or pool <= 0:
         raise NotEvaluated("pool and tokens are not both printed")
+    _refuse_contradiction(row, pool)
     # SGLang prints K and V apart, each rounded.
     slack = HALF_UNIT_GIB * (2 if row.text("sgl_k_gb") else 1)
-    low, high = (pool_tokens(row, (pool + sign * slack) * GIB) for sign in (-1, 1))
-    return {
-        "predicted": pool_tokens(row, pool * GIB),
-        "logged": printed,
-        "good": low <= printed <= high + block - 1,
-    }
+    low, likely, high = (
+        kv_pool(row, (pool + sign * slack) * GIB).printed_tokens for sign in (-1, 0, 1)
+    )
+    return {"predicted": likely, "logged": printed, "good": low <= printed <= high}
 
 
 def weights(row: Row) -> dict[str, Any]:
@@ -111,7 +109,7 @@ def budget(row: Row, share: float | None) -> MemoryBudget:
             pp=row.pp,
             edition=row.edition,
             memory_share=share,
-            max_model_len=row.count("max_model_len") or row.count("err_max_seq_len"),
+            max_model_len=row.max_model_len,
             max_num_seqs=row.count("max_num_seqs"),
             visible_is_estimate=row.number("gpu_mem_gib") is None
             and bool(hardware and hardware.visible_memory_is_estimate),
@@ -174,11 +172,7 @@ def verdict(row: Row) -> dict[str, Any]:
     model = row.model
     if length is None:
         length = model.max_context_tokens
-    if not row.is_plain:
-        raise NotEvaluated("layers of several kinds: needs the engine's grouping")
-    stages = 1 if row.engine.whole_model_startup_check else row.pp
-    layers = max(stage_layers(model.num_layers, stages)) / model.num_layers
-    need = length * kv_bytes_per_token(model, row.kv_format, row.tp) * layers / GIB
+    need = _needed_bytes(row, length) / GIB
     try:
         if row.stated_share is None:
             raise NotEvaluated("the share of memory is not stated")
@@ -200,6 +194,12 @@ def verdict(row: Row) -> dict[str, Any]:
         "started": started,
         "good": fits == started or in_range,
     }
+
+
+def _needed_bytes(row: Row, length: int) -> float:
+    """Room that the start-up check asks for on a GPU; some versions check the whole model."""
+    pool = kv_pool(row, 0.0, split=not row.engine.whole_model_startup_check)
+    return float(pool.request_blocks(length) * pool.bytes_per_block)
 
 
 def _started(row: Row) -> bool:

@@ -15,10 +15,12 @@ from capplan.specs.editions import WeightEdition, load_edition, weight_edition
 from capplan.specs.engine import EngineSpec
 from capplan.specs.engine_catalogue import engine_at, load_engine
 from capplan.specs.hardware import HardwareSpec
-from capplan.specs.model import Attention, ModelSpec, MultiHeadLatentAttention
+from capplan.specs.model import ModelSpec
 
 GIB = 2**30
 _KV_FORMATS = {"fp8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "int8": "int8", "": None}
+# vLLM on these is another package, with blocks of 128 tokens and an allocator of its own.
+PLUGINS = re.compile(r"\bascend\b|\bgaudi\b|\btpu\b", re.IGNORECASE)
 
 
 class NotEvaluated(Exception):  # noqa: N818 - a reason, not a fault
@@ -86,6 +88,8 @@ class Row:
     def engine(self) -> EngineSpec:
         """The row's own version; `0.2x` is one of the twenties; without one, the date decides."""
         name, text = self.text("engine"), self.text("version")
+        if PLUGINS.search(f"{text} {self.text('gpu')}"):
+            raise NotEvaluated("a platform plugin, whose pages have rules of their own")
         decade = re.search(r"\b0\.2x", text)
         version = re.search(r"\d+\.\d+(\.\d+)?", text)
         try:
@@ -170,8 +174,27 @@ class Row:
         return pool
 
     @property
-    def is_plain(self) -> bool:
-        """All layers keep KV of one kind, so that bytes a token are pool / tokens."""
-        kinds = (Attention, MultiHeadLatentAttention)
-        mixers = list(self.model.mixers.values())
-        return len(mixers) == 1 and isinstance(mixers[0], kinds)
+    def printed_tokens(self) -> int | None:
+        """The size of the cache in tokens, in whatever form the version prints it."""
+        block = self.count("block_size") or self.engine.defaults.block_size
+        blocks = self.count("gpu_blocks")
+        return (
+            self.count("kv_tokens")
+            or (blocks * block if blocks else None)
+            or self.count("sgl_tokens")
+            or self.count("err_kv_tokens")
+        )
+
+    @property
+    def max_model_len(self) -> int | None:
+        """The longest request; newer versions print concurrency for it. None: the model's own."""
+        keys = ("max_model_len", "max_conc_len", "err_max_seq_len")
+        return next((length for key in keys if (length := self.count(key))), None)
+
+    @property
+    def known_memory_bytes(self) -> float:
+        """Memory where it is known; else none, which is the class of small GPUs."""
+        try:
+            return self.memory_bytes
+        except NotEvaluated:
+            return 0.0

@@ -31,6 +31,10 @@ COMMANDS = [
     Command("kv", "kv", "capplan.kv/1"),
     Command("kv-hybrid", "kv --model qwen3.5-27b", "capplan.kv/1"),
     Command("kv-mla", "kv --model deepseek-v2-lite", "capplan.kv/1"),
+    Command(
+        "kv-tight", "kv --model mixtral-8x7b --hardware h100-sxm-80gb", "capplan.kv/1", exit_code=1
+    ),
+    Command("kv-stages", "kv --model deepseek-v2-lite --tp 2 --pp 4", "capplan.kv/1"),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),
     Command("hardware-show", "hardware show h100-sxm-80gb", "capplan.hardware/1"),
     Command("models-list", "models list", "capplan.models-list/1"),

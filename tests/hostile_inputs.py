@@ -29,7 +29,7 @@ NASTY = [
     "lognormal:", "lognormal:1,0", "lognormal:1e9,10", "lognormal:5,1e-300", "lognormal:1,nan",
     "normal:1", "normal:0,0", "normal:1,1e30", "uniform:9-1", "uniform:1-1e30", "fixed:", ":",
     "a:b", "fp8", "fp4", "nvfp4", "bf16", "llama-3.1-8", "h100", "gaudi3",
-    "a100-sxm-80gb,h100-sxm-80gb",
+    "a100-sxm-80gb,h100-sxm-80gb", "@", "@:", "@/dev/zero", "@/no/such.csv:x", "@/tmp:x", "0.99",
 ]  # fmt: skip
 
 _GOOD = {
@@ -53,6 +53,11 @@ _GOOD = {
     "--context": ["1", "2048"],
     "--lengths": ["35,12,67", "uniform:64-2048", "normal:1024,200"],
     "--static-length": ["4096", "100000"],
+    "--engine": ["vllm", "sglang", "tensorrt-llm"],
+    "--engine-version": ["0.9", "0.11"],
+    "--pp": ["1", "2"],
+    "--max-num-seqs": ["16", "256"],
+    "--max-model-len": ["8192", "32k"],
 }
 _EXTREME = {
     "--qps": ["1e-30", "1e-9", "1/day", "1e9"],
@@ -79,6 +84,12 @@ _EXTREME = {
     "--context": ["1", "131072", "100M"],
     "--lengths": ["1", "1e9", "lognormal:1e8,10", "uniform:1-1e9", "fixed:1", "normal:1,1e9"],
     "--static-length": ["1", "100M"],
+    "--engine": ["vllm", "sglang", "tensorrt-llm"],
+    "--engine-version": ["0.1", "0.9", "0.33", "99.9"],
+    "--pp": ["1", "3", "61", "64", "100000"],
+    "--dcp": ["1", "3", "8", "100000"],
+    "--dp-attention": ["1", "7", "64", "100000"],
+    "--max-num-seqs": ["1", "100000"],
 }  # fmt: skip
 
 

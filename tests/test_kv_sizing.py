@@ -418,7 +418,7 @@ def capplan(line: str) -> tuple[int, str, str]:
 def test_a_length_that_does_not_fit_is_refused_with_the_one_that_does() -> None:
     code, shown, _ = capplan("kv --model llama-3.1-8b --hardware l4 --max-model-len 131072")
     assert code == 1
-    advised = re.search(r"It starts with --max-model-len (\d+)\.", shown)
+    advised = re.search(r"The nearest way out: --max-model-len (\d+)\.", shown)
     assert advised
     line = f"kv --model llama-3.1-8b --hardware l4 --max-model-len {advised[1]}"
     assert capplan(line)[0] == 0
@@ -429,7 +429,7 @@ def test_a_length_that_does_not_fit_is_refused_with_the_one_that_does() -> None:
 def test_the_models_own_length_is_no_refusal() -> None:
     code, shown, _ = capplan("kv --model llama-3.1-8b --hardware l4")
     assert code == 0
-    assert "vLLM refuses to start with requests of up to 131,072 tokens" in shown
+    assert "vLLM does not start for requests of up to 131,072" in shown
 
 
 @pytest.mark.parametrize(

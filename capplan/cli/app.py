@@ -104,29 +104,38 @@ def kv(
     dtype: o.Dtype = None,
     kv_dtype: o.KvDtype = None,
     tp: o.TpOne = None,
+    pp: o.Pp = None,
+    dcp: o.Dcp = None,
+    dp_attention: o.DpAttention = None,
+    engine: o.Engine = None,
+    engine_version: o.EngineVersion = None,
+    engine_log: o.EngineLog = None,
     context: o.Context = None,
-    gpu_memory: o.GpuMemory = None,
-    gpu_memory_utilization: o.GpuMemoryUtilization = None,
-    reserve: o.Reserve = None,
-    block_size: o.BlockSize = None,
     max_model_len: o.MaxModelLen = None,
-    max_num_batched_tokens: o.MaxNumBatchedTokens = None,
+    gpu_memory: o.GpuMemory = None,
+    gpu_memory_utilization: o.KvUtilization = None,
+    reserve: o.KvReserve = None,
+    block_size: o.BlockSize = None,
+    max_num_seqs: o.MaxNumSeqs = None,
+    max_num_batched_tokens: o.KvBatchedTokens = None,
     async_scheduling: o.AsyncScheduling = None,
     enable_prefix_caching: o.EnablePrefixCaching = None,
     lengths: o.Lengths = None,
     static_length: o.StaticLength = None,
+    plot: o.Plot = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
-    """Parameters, weights, KV bytes, what fits; the pool in blocks; static against paged.
+    """One GPU's memory item by item, the KV pool in blocks, what fits, and what would make it fit.
 
     Exit code 1 where the accelerator that was named holds not one sequence of the context, or
-    none of --max-model-len.
+    none of --max-model-len; with --engine-log always 0.
     """
-    from capplan.cli.kv import KvOptions, answer
+    from capplan.cli.kv import answer
+    from capplan.cli.kv_options import KvOptions
 
     texts = {name: value for name, value in locals().items() if name in KvOptions._fields}
-    return answer(KvOptions(**texts), as_json, output_format(form))
+    return answer(KvOptions(**texts), plot, as_json, output_format(form))
 
 
 @hardware_app.command("list")

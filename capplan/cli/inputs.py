@@ -200,7 +200,6 @@ class Inputs:
         reserve: str | None,
         block_size: str | None,
         budget: int = defaults.DEFAULT_MAX_NUM_BATCHED_TOKENS,
-        max_model_len: int | None = None,
         async_scheduling: bool | None = None,
         enable_prefix_caching: bool | None = None,
     ) -> EngineSettings:
@@ -225,8 +224,7 @@ class Inputs:
                 "--block-size", block_size, defaults.DEFAULT_BLOCK_SIZE, "KV block"
             ),
             max_num_batched_tokens=budget,
-            gpu_memory_bytes=self._gpu_memory(gpu_memory),
-            max_model_len=max_model_len,
+            gpu_memory_bytes=self.gpu_memory(gpu_memory),
             async_scheduling=self.flag(
                 "--no-async-scheduling",
                 async_scheduling,
@@ -247,7 +245,7 @@ class Inputs:
             self.assume(what, "on" if default else "off", option)
         return default if value is None else value
 
-    def _gpu_memory(self, text: str | None) -> int | None:
+    def gpu_memory(self, text: str | None) -> int | None:
         if text is None:
             return None
         value = self._read("--gpu-memory", text, lambda t: units.parse_bytes(t, positive=True))

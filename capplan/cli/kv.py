@@ -2,142 +2,129 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from pathlib import Path
 
+from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import Inputs
+from capplan.cli.kv_engine import assume_defaults, engine_of
+from capplan.cli.kv_lengths import read_lengths
+from capplan.cli.kv_options import KvOptions
 from capplan.cli.output import show
 from capplan.planner.kv import KvQuestion, kv_answer
-from capplan.planner.lengths import parse_lengths
-from capplan.planner.question import DEFAULT_MAX_NUM_BATCHED_TOKENS
+from capplan.planner.kv_advice import advise
 from capplan.render.screen import Screen
-from capplan.results.kv import KvInputs
-from capplan.specs.kv_cache import has_windows
-from capplan.specs.model import ModelSpec
-from capplan.units import format_tokens
+from capplan.results.kv import KvInputs, KvResult
 
 SCHEMA = "capplan.kv/1"
 DEFAULT_CONTEXT_TOKENS = 8192
 DEFAULT_LENGTHS = "lognormal:1280,0.8"
 
 
-class KvOptions(NamedTuple):
-    model: str | None
-    hardware: str | None
-    dtype: str | None
-    kv_dtype: str | None
-    tp: str | None
-    context: str | None
-    gpu_memory: str | None
-    gpu_memory_utilization: str | None
-    reserve: str | None
-    block_size: str | None
-    max_model_len: str | None
-    max_num_batched_tokens: str | None
-    async_scheduling: bool | None
-    enable_prefix_caching: bool | None
-    lengths: str | None
-    static_length: str | None
-
-
-def answer(options: KvOptions, as_json: bool, form: str) -> int:
-    """Answer, print, and return the exit code.
+def answer(options: KvOptions, plot: str | None, as_json: bool, form: str) -> int:
+    """Answer, print, plot to a file where asked, and return the exit code.
 
     1 where the user named an accelerator and not one sequence fits it, or asked for a length
     with which the engine would not start. That a request of the model's own context does not
-    fit is only said.
+    fit is only said. With a log, 0: it is the comparison that was asked for.
     """
     inputs = Inputs()
-    question, lengths = _question(options, inputs)
-    result = kv_answer(question)
-    engine = question.engine
-    asked = KvInputs(
-        model=question.model_id,
-        hardware=question.hardware_id,
-        dtype=result.dtype,
-        kv_dtype=engine.kv_dtype,
-        tp=engine.tp,
-        context_tokens=question.context_tokens,
-        gpu_memory_bytes=engine.gpu_memory_bytes,
-        gpu_memory_utilization=engine.gpu_memory_utilization,
-        reserve_bytes=engine.reserve_bytes,
-        block_size=engine.block_size,
-        max_model_len=result.sizing.max_model_len,
-        max_num_batched_tokens=engine.max_num_batched_tokens,
-        async_scheduling=engine.async_scheduling,
-        enable_prefix_caching=engine.enable_prefix_caching,
-        lengths=lengths,
-        static_length=question.static_length,
-    )
+    if plot is not None:
+        from capplan.render.plot_file import check_file
+
+        check_file(plot)
+    question, given, result = _answer(options, inputs)
+    asked = _asked(given, question, result)
 
     def screen() -> Screen:
         from capplan.render.kv import screen as render
 
         return render(result, asked, inputs.assumptions)
 
+    if plot is not None:
+        from capplan.render.kv_file import write
+
+        # First: an answer is whole, or there is none.
+        write(result, Path(plot))
+        environment().stderr.write(f"wrote {plot}\n")
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
-    refused = engine.max_model_len is not None and not result.sizing.starts
+    if options.engine_log is not None:
+        return EXIT_FINE
+    refused = options.max_model_len is not None and not result.sizing.starts
     too_small = options.hardware is not None and not result.num_sequences
     return EXIT_NO if refused or too_small else EXIT_FINE
 
 
-def _question(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, str]:
-    model, hardware = inputs.model(options.model), inputs.hardware(options.hardware)
-    tp = None if options.tp is None else inputs.count("--tp", options.tp, 1, None)
-    if tp is None:
-        inputs.assume("tensor parallelism", "1 (the table shows others)", "--tp")
-    engine = inputs.engine(
-        model.spec,
-        dtype=options.dtype,
-        kv_dtype=options.kv_dtype,
-        tp=tp,
-        gpu_memory=options.gpu_memory,
-        utilization=options.gpu_memory_utilization,
-        reserve=options.reserve,
-        block_size=options.block_size,
-        budget=_token_budget(options, inputs, model.spec),
-        max_model_len=_max_model_len(options, inputs, model.spec),
-        async_scheduling=options.async_scheduling,
-        enable_prefix_caching=options.enable_prefix_caching,
+def _answer(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, KvOptions, KvResult]:
+    log = None
+    given = options
+    if options.engine_log is not None:
+        from capplan.cli.kv_log import with_log
+
+        given, log = with_log(options, inputs, options.engine_log)
+    model, hardware = inputs.model(given.model), inputs.hardware(given.hardware)
+    engine = engine_of(given, inputs, model.spec, log)
+    longest = min(engine.max_model_len or model.spec.max_context_tokens, 10**9)
+    context = inputs.tokens(
+        "--context", given.context, min(DEFAULT_CONTEXT_TOKENS, longest), "context"
     )
-    longest = engine.max_model_len or model.spec.max_context_tokens
-    default = min(DEFAULT_CONTEXT_TOKENS, longest)
-    context = inputs.tokens("--context", options.context, default, "context")
-    lengths = options.lengths
-    if lengths is None:
-        lengths = DEFAULT_LENGTHS
-        inputs.assume("request lengths", lengths, "--lengths")
-    static = options.static_length
-    if static is None:
-        inputs.assume("static allocation", "the longest request", "--static-length")
-    return KvQuestion(
+    lengths, static = _lengths(given, inputs)
+    question = KvQuestion(
         model_id=model.id,
         model=model.spec,
         hardware_id=hardware.id,
         hardware=hardware.spec,
         engine=engine,
         context_tokens=context,
-        lengths=parse_lengths(lengths),
-        static_length=None
-        if static is None
-        else inputs.tokens("--static-length", static, 0, "static allocation"),
-    ), lengths
+        lengths=lengths,
+        static_length=static,
+    )
+    result = kv_answer(question)
+    assume_defaults(given, inputs, question.deployment)
+    compared = None
+    if log is not None:
+        from capplan.planner.kv_log import compare
+
+        compared = compare(log.log, question.deployment)
+    return question, given, replace(result, advice=advise(question), log=compared)
 
 
-def _max_model_len(options: KvOptions, inputs: Inputs, model: ModelSpec) -> int | None:
-    """None for the model's context."""
-    if options.max_model_len is None:
-        context = format_tokens(model.max_context_tokens)
-        inputs.assume("longest request", f"the model's {context} tokens", "--max-model-len")
-        return None
-    return inputs.tokens("--max-model-len", options.max_model_len, 0, "longest request")
+def _lengths(options: KvOptions, inputs: Inputs) -> tuple[tuple[int, ...], int | None]:
+    if options.lengths is None:
+        inputs.assume("request lengths", DEFAULT_LENGTHS, "--lengths")
+    static = options.static_length
+    if static is None:
+        inputs.assume("static allocation", "the longest request", "--static-length")
+    return read_lengths(options.lengths or DEFAULT_LENGTHS), (
+        None if static is None else inputs.tokens("--static-length", static, 0, "static allocation")
+    )
 
 
-def _token_budget(options: KvOptions, inputs: Inputs, model: ModelSpec) -> int:
-    """Tokens of a step; they change the pool only where a window keeps them."""
-    text = options.max_num_batched_tokens
-    if text is None and not has_windows(model):
-        return DEFAULT_MAX_NUM_BATCHED_TOKENS
-    return inputs.tokens(
-        "--max-num-batched-tokens", text, DEFAULT_MAX_NUM_BATCHED_TOKENS, "token budget of a step"
+def _asked(options: KvOptions, question: KvQuestion, result: KvResult) -> KvInputs:
+    engine, settings = question.engine, question.deployment.settings
+    return KvInputs(
+        model=question.model_id,
+        hardware=question.hardware_id,
+        dtype=result.dtype,
+        kv_dtype=engine.kv_dtype,
+        tp=engine.tp,
+        pp=engine.pp,
+        dcp=engine.dcp,
+        dp_attention=engine.dp,
+        engine=engine.profile.engine,
+        engine_version=options.engine_version,
+        context_tokens=question.context_tokens,
+        gpu_memory_bytes=engine.gpu_memory_bytes,
+        gpu_memory_utilization=result.memory.memory_share,
+        reserve_bytes=engine.reserve_bytes,
+        block_size=settings.block_size,
+        max_model_len=result.sizing.max_model_len,
+        max_num_batched_tokens=result.memory.max_num_batched_tokens,
+        max_num_seqs=result.memory.max_num_seqs,
+        async_scheduling=settings.async_scheduling,
+        enable_prefix_caching=settings.enable_prefix_caching,
+        lengths=options.lengths or DEFAULT_LENGTHS,
+        static_length=question.static_length,
+        engine_log=options.engine_log,
     )

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 
-def _option(name: str, metavar: str, help_text: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=help_text, show_default=False)
+def _option(name: str, metavar: str, help_text: str, *, also: str | None = None) -> Any:
+    names = [name] if also is None else [name, also]
+    return typer.Option(*names, metavar=metavar, help=help_text, show_default=False)
 
 
 Text = str | None
@@ -110,6 +111,63 @@ EnablePrefixCaching = Annotated[
         show_default=False,
     ),
 ]
+Engine = Annotated[
+    Text, _option("--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].")
+]
+EngineVersion = Annotated[
+    Text, _option("--engine-version", "VERSION", "Its version, say 0.11 [default: the newest].")
+]
+EngineLog = Annotated[
+    Text,
+    _option(
+        "--engine-log", "FILE",
+        "A pasted start-up log: read, compared, and used for whatever is not given.",
+        also="--vllm-log",
+    ),
+]  # fmt: skip
+Pp = Annotated[Text, _option("--pp", "N", "Pipeline stages [default: 1].")]
+Dcp = Annotated[
+    Text, _option("--dcp", "N", "Decode context parallel: ranks that share tokens [default: 1].")
+]
+DpAttention = Annotated[
+    Text,
+    _option(
+        "--dp-attention", "N",
+        "Copies of the attention that share the experts (expert parallel) [default: 1].",
+    ),
+]  # fmt: skip
+MaxNumSeqs = Annotated[
+    Text, _option("--max-num-seqs", "N", "Running requests [default: the engine's, by GPU].")
+]
+KvUtilization = Annotated[
+    Text,
+    _option(
+        "--gpu-memory-utilization", "SHARE",
+        "Share of the memory, by the engine's own rule [default: the engine's].",
+    ),
+]  # fmt: skip
+KvReserve = Annotated[
+    Text,
+    _option(
+        "--reserve", "SIZE",
+        "A flat sum beside weights and KV, in place of the engine's itemised terms.",
+    ),
+]  # fmt: skip
+KvBatchedTokens = Annotated[
+    Text,
+    _option(
+        "--max-num-batched-tokens", "TOKENS",
+        "Token budget of a step [default: the engine's, by GPU].",
+    ),
+]  # fmt: skip
+Lengths = Annotated[
+    Text,
+    _option(
+        "--lengths", "LIST|DIST|@FILE",
+        "Request lengths: 35,12,67 or lognormal:1280,0.8 or normal:1024,200 or uniform:64-2048; "
+        "@lengths.txt, one a line; @trace.csv:column [default: lognormal:1280,0.8].",
+    ),
+]  # fmt: skip
 ReplicaTokensPerS = Annotated[
     Text,
     _option(
@@ -134,14 +192,6 @@ Contexts = Annotated[
 Context = Annotated[
     Text, _option("--context", "TOKENS", "Context of one sequence [default: 8192].")
 ]
-Lengths = Annotated[
-    Text,
-    _option(
-        "--lengths", "LIST|DIST",
-        "Request lengths: 35,12,67 or lognormal:1280,0.8 or normal:1024,200 or uniform:64-2048 "
-        "[default: lognormal:1280,0.8].",
-    ),
-]  # fmt: skip
 StaticLength = Annotated[
     Text,
     _option(

@@ -35,7 +35,7 @@ def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str)
     """Answer, print, plot to a file where asked, and return the exit code."""
     inputs = Inputs()
     if plot is not None:
-        from capplan.render.roofline_file import check_file
+        from capplan.render.plot_file import check_file
 
         check_file(plot)
     model, hardware = inputs.model(options.model), inputs.hardware(options.hardware)

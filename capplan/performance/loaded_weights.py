@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from capplan.formulas.allocator import allocated_bytes, padded, rotary_cache_bytes
+from capplan.formulas.kv_groups import pipeline_stages
 from capplan.formulas.number_formats import FORMATS
 from capplan.specs.editions import ALL_GROUPS, WeightEdition
 from capplan.specs.mixers import Attention, MultiHeadLatentAttention
@@ -36,6 +37,17 @@ class LoadedWeights:
     rounding_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Split:
+    tp: int
+    pp: int
+    dp: int
+
+    def experts(self, num_experts: int) -> int:
+        """Experts that the fullest rank holds, whole or in slices."""
+        return -(-num_experts // (self.tp * self.dp)) if self.dp > 1 else num_experts
+
+
 @lru_cache(maxsize=256)
 def loaded_weights(
     model: ModelSpec,
@@ -43,12 +55,18 @@ def loaded_weights(
     pp: int = 1,
     edition: WeightEdition | None = None,
     stage: int | None = None,
+    dp: int = 1,
 ) -> LoadedWeights:
-    """Weights of one GPU of ``tp`` x ``pp``; ``stage`` None is the stage that holds most."""
+    """Weights of one GPU of ``tp`` x ``pp``; ``stage`` None is the stage that holds most.
+
+    With ``dp`` copies of the attention (data-parallel attention, expert parallel), whole experts
+    are dealt over all ``tp`` x ``dp`` ranks of a stage; everything else is split over ``tp`` only.
+    """
     edition = edition or WeightEdition()
     stages = range(pp) if stage is None else (stage,)
+    split = _Split(tp, pp, dp)
     return max(
-        (_of_stage(model, tp, pp, s, edition) for s in stages), key=lambda part: part.total_bytes
+        (_of_stage(model, split, s, edition) for s in stages), key=lambda part: part.total_bytes
     )
 
 
@@ -61,11 +79,7 @@ def stage_layers(num_layers: int, pp: int) -> tuple[int, ...]:
     >>> stage_layers(61, 4), stage_layers(32, 4)
     ((15, 15, 16, 15), (8, 8, 8, 8))
     """
-    each, rest = divmod(num_layers, pp)
-    layers = [each] * pp
-    for i in range(rest):
-        layers[-(2 + i) % pp if pp > 1 else 0] += 1
-    return tuple(layers)
+    return tuple(len(stage) for stage in pipeline_stages(num_layers, pp))
 
 
 def stage_model(model: ModelSpec, pp: int, stage: int) -> ModelSpec:
@@ -83,13 +97,11 @@ def stage_model(model: ModelSpec, pp: int, stage: int) -> ModelSpec:
     return ModelSpec.model_validate(data)
 
 
-def _of_stage(
-    model: ModelSpec, tp: int, pp: int, stage: int, edition: WeightEdition
-) -> LoadedWeights:
-    part = stage_model(model, pp, stage)
+def _of_stage(model: ModelSpec, split: _Split, stage: int, edition: WeightEdition) -> LoadedWeights:
+    part = stage_model(model, split.pp, stage)
     plain = rounded = 0
-    for merged in _held(part, pp, stage):
-        size, copies = _one_copy(merged, part, tp, edition)
+    for merged in _held(part, split.pp, stage):
+        size, copies = _one_copy(merged, part, split, edition)
         plain += size * copies
         # A tower is many tensors under one name, none of them large: nothing is rounded.
         alone = merged[0].group != "extra"
@@ -114,14 +126,16 @@ def _held(part: ModelSpec, pp: int, stage: int) -> Iterator[list[Tensor]]:
 
 
 def _one_copy(
-    merged: list[Tensor], model: ModelSpec, tp: int, edition: WeightEdition
+    merged: list[Tensor], model: ModelSpec, split: _Split, edition: WeightEdition
 ) -> tuple[int, int]:
     """Bytes of one merged tensor on one rank, and how many of these a rank holds."""
     tensor = merged[0]
     experts = tensor.num_experts or 1
     number_format = _format(tensor, model, edition)
+    tp = 1 if tensor.num_experts and split.dp > 1 else split.tp
     size = sum(_shard_bytes(t, number_format, model, tp, edition.kernel) for t in merged)
-    return size * experts, max(1, tensor.copies // experts)
+    held = split.experts(experts) if tensor.num_experts else 1
+    return size * held, max(1, tensor.copies // experts)
 
 
 def _format(tensor: Tensor, model: ModelSpec, edition: WeightEdition) -> str:

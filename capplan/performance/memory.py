@@ -42,6 +42,7 @@ class MemoryRequest:
     gpu_name: str = ""
     tp: int = 1
     pp: int = 1
+    dp: int = 1  # copies of the attention over which experts are spread
     edition: WeightEdition | None = None
     memory_share: float | None = None
     max_model_len: int | None = None
@@ -64,9 +65,13 @@ class _Settings:
 
 def memory_budget(request: MemoryRequest) -> MemoryBudget:
     """The budget of the GPU that has least room: over all pipeline stages."""
+    return min(stage_budgets(request), key=lambda budget: budget.pool_bytes)
+
+
+def stage_budgets(request: MemoryRequest) -> tuple[MemoryBudget, ...]:
+    """The budget of a GPU of each pipeline stage."""
     settings = _settings(request)
-    budgets = (_of_stage(request, settings, stage) for stage in range(request.pp))
-    return min(budgets, key=lambda budget: budget.pool_bytes)
+    return tuple(_of_stage(request, settings, stage) for stage in range(request.pp))
 
 
 def _settings(request: MemoryRequest) -> _Settings:
@@ -108,10 +113,12 @@ def _of_stage(request: MemoryRequest, settings: _Settings, stage: int) -> Memory
 
 def _terms(request: MemoryRequest, settings: _Settings, stage: int) -> Iterator[MemoryTerm]:
     engine, visible = request.engine, request.visible_bytes
-    weights = loaded_weights(request.model, request.tp, request.pp, request.edition, stage)
+    weights = loaded_weights(
+        request.model, request.tp, request.pp, request.edition, stage, request.dp
+    )
     total = float(weights.total_bytes)
-    yield MemoryTerm("weights", total, total, total, 0, "tensors, rotary tables, rounding")
-    non_torch = engine.non_torch(request.tp, request.fast_link)
+    yield MemoryTerm("weights", total, total, total, 0, "tensors as loaded")
+    non_torch = engine.non_torch(request.tp * request.dp, request.fast_link)
     yield _measured("non-torch", non_torch)
     if engine.budget_rule == "share-of-visible":
         yield _fixed("left free", visible * (1 - settings.share))
@@ -145,7 +152,7 @@ def _fixed(name: str, size: float) -> MemoryTerm:
 
 
 def _measured(name: str, term: BytesRange) -> MemoryTerm:
-    source = term.note or "engine start-up logs"
+    source = term.note or "start-up logs"
     return MemoryTerm(name, term.low, term.likely, term.high, term.rows, source)
 
 
@@ -160,7 +167,7 @@ def _activation_term(
         for bound in ("low", "likely", "high")
     )
     rows = min(term.constant.rows, term.logit_bytes.rows)
-    return MemoryTerm("activation peak", low, likely, high, rows, "fit to engine start-up logs")
+    return MemoryTerm("activation peak", low, likely, high, rows, "fit to start-up logs")
 
 
 def activation_peak_bytes(

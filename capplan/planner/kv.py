@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capplan.errors import CapplanError
 from capplan.formulas import paging
 from capplan.performance.kv_sizing import KvPool, kv_sizing
 from capplan.performance.rates import compute_format
-from capplan.planner.parallelism import allowed_tps, check_tp
-from capplan.planner.question import EngineSettings
+from capplan.planner.kv_engine import Deployment, KvEngine
+from capplan.planner.kv_split import check_split, possible_tps
+from capplan.planner.kv_views import split_rows, stage_rows
 from capplan.results.kv import BlockSizeRow, KvFit, KvLayerKind, KvResult
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import kv_bytes_per_token, kv_layers
@@ -20,10 +21,9 @@ from capplan.specs.tensors import (
     num_params_total,
     tensors_of,
     weight_bytes,
-    weight_bytes_per_gpu,
 )
 
-BLOCK_SIZES = (16, 32, 64, 128)
+BLOCK_SIZES = (8, 16, 32, 64, 128, 256)
 BLOCK_TABLE_ENTRY_BYTES = 4  # int32 block numbers
 _MOST_TPS = 8
 
@@ -34,51 +34,76 @@ class KvQuestion:
     model: ModelSpec
     hardware_id: str
     hardware: HardwareSpec
-    engine: EngineSettings
+    engine: KvEngine
     context_tokens: int
     lengths: tuple[int, ...]
     static_length: int | None
 
+    @property
+    def deployment(self) -> Deployment:
+        return Deployment(self.model, self.hardware, self.engine, self.engine.tp or 1)
+
 
 def kv_answer(question: KvQuestion) -> KvResult:
-    """Everything that `capplan kv` shows.
+    """Everything that `capplan kv` shows, but for advice and a log's figures.
 
-    Raises CapplanError for a context beyond the model's, a TP that does not divide, a format
+    Raises CapplanError for a context beyond the model's, degrees that do not divide, a format
     that the accelerator lacks, or a static length below the longest request.
     """
     _check(question)
     model, engine = question.model, question.engine
-    tp = engine.tp or 1
-    here, pool = _fit(question, engine.dtype, engine.kv_dtype, tp)
-    whole = engine.kv_pool(model, 0.0)
+    here = question.deployment
+    pool, tp, context = here.pool, here.tp, question.context_tokens
+    one_gpu = replace(pool.settings, pp=1, dcp=1)
+    whole = KvPool(model, engine.kv_dtype, 1, one_gpu, 0.0)
     total = sum(question.lengths)
+    mean_tokens = min(-(-total // len(question.lengths)), model.max_context_tokens)
     static_length = question.static_length or max(question.lengths)
     static = paging.static_slots(question.lengths, static_length)
     embedding = sum(t.num_params for t in tensors_of(model) if t.group == "embedding")
+    budget = here.budget
+    fit = _fit(question, here)
     return KvResult(
         model=model.name,
         hardware=question.hardware_id,
-        dtype=here.dtype,
+        dtype=fit.dtype,
         kv_dtype=engine.kv_dtype,
         tp=tp,
+        pp=engine.pp,
+        dcp=engine.dcp,
+        dp_attention=engine.dp,
+        num_gpus=here.num_gpus,
         num_params_total=num_params_total(model),
         num_params_active=num_params_active(model),
         num_params_embedding=embedding,
-        weight_bytes=weight_bytes(model, engine.dtype),
-        weight_bytes_per_gpu=here.weight_bytes_per_gpu,
+        weight_bytes=weight_bytes(model, engine.weights.format),
+        weight_bytes_per_gpu=fit.weight_bytes_per_gpu,
         kv_bytes_per_token=kv_bytes_per_token(model, engine.kv_dtype),
-        kv_bytes_per_token_per_gpu=kv_bytes_per_token(model, engine.kv_dtype, tp),
-        context_tokens=question.context_tokens,
-        kv_bytes_per_sequence=whole.decode_bytes(question.context_tokens),
-        kv_bytes_per_sequence_per_gpu=pool.decode_bytes(question.context_tokens),
-        visible_memory_bytes=engine.gpu_memory_bytes or question.hardware.visible_memory_bytes,
-        budget_bytes_per_gpu=engine.budget_bytes_per_gpu(question.hardware),
-        reserve_bytes_per_gpu=engine.reserve_bytes,
-        kv_pool_bytes_per_gpu=here.kv_pool_bytes_per_gpu,
-        num_sequences=here.num_sequences,
-        pool_tokens=here.pool_tokens,
+        kv_bytes_per_token_per_gpu=_token_bytes(here),
+        context_tokens=context,
+        kv_bytes_per_sequence=whole.decode_bytes(context),
+        kv_bytes_per_sequence_per_gpu=pool.decode_bytes(context),
+        visible_memory_bytes=here.visible_bytes,
+        budget_bytes_per_gpu=budget.visible_bytes - budget.size("left free"),
+        reserve_bytes_per_gpu=round(budget.overhead_bytes),
+        kv_pool_bytes_per_gpu=budget.pool_bytes,
+        num_sequences=fit.num_sequences,
+        num_sequences_low=engine.dp * here.least_pool.num_sequences(context),
+        num_sequences_high=engine.dp * here.most_pool.num_sequences(context),
+        pool_tokens=fit.pool_tokens,
+        longest_context_tokens=fit.longest_context_tokens,
+        mean_length_tokens=mean_tokens,
+        num_sequences_at_mean_length=here.num_sequences(mean_tokens),
+        num_sequences_at_max_model_len=here.num_sequences(pool.max_model_len),
         block_size=pool.block_size,
-        sizing=kv_sizing(pool, question.context_tokens),
+        memory=budget,
+        stages=tuple(stage_rows(here)) if engine.pp > 1 else (),
+        split=tuple(split_rows(here)),
+        sizing=replace(
+            kv_sizing(pool, context),
+            starts=here.starts,
+            estimated_max_model_len=here.longest(pool.max_model_len),
+        ),
         layers=tuple(_layer_kinds(question, tp)),
         fits=tuple(_fits(question)),
         num_lengths=len(question.lengths),
@@ -86,10 +111,21 @@ def kv_answer(question: KvQuestion) -> KvResult:
         static_length=static_length,
         static_slots=static,
         static_utilisation=paging.utilisation(total, static),
+        num_static_requests=_held(here, static_length),
         blocks=tuple(
-            _block_row(question, size, tp) for size in sorted({*BLOCK_SIZES, pool.block_size})
+            _block_row(question, here, size) for size in sorted({*BLOCK_SIZES, pool.block_size})
         ),
+        advice=(),
+        log=None,
     )
+
+
+def _token_bytes(here: Deployment) -> float:
+    """What a token takes on the GPU that decides; windows, not yet full, like all others."""
+    pool, groups = here.pool, here.pool.layout.groups
+    if len(groups) == 1 and groups[0].layer.kind == "full":
+        return pool.bytes_per_block / (pool.block_size * here.engine.dcp)
+    return kv_bytes_per_token(here.model, here.engine.kv_dtype, here.tp)
 
 
 def _check(question: KvQuestion) -> None:
@@ -103,8 +139,7 @@ def _check(question: KvQuestion) -> None:
     max_model_len = question.engine.max_model_len
     if max_model_len is not None:
         _check_max_model_len(question, max_model_len)
-    if question.engine.tp:
-        check_tp(model, question.hardware, question.engine.tp)
+    check_split(model, question.hardware, question.engine)
     if question.engine.dtype is not None:
         # What is stored has its size on any accelerator; a conversion must be computable.
         compute_format(question.hardware, question.engine.dtype, model.activation_dtype)
@@ -132,44 +167,46 @@ def _check_max_model_len(question: KvQuestion, max_model_len: int) -> None:
         )
 
 
-def _fit(question: KvQuestion, dtype: str | None, kv_dtype: str, tp: int) -> tuple[KvFit, KvPool]:
-    model, engine = question.model, question.engine
-    weights = weight_bytes_per_gpu(model, tp, dtype)
-    room = engine.budget_bytes_per_gpu(question.hardware) - weights - engine.reserve_bytes
-    pool = engine.kv_pool(model, room, tp=tp, kv_dtype=kv_dtype)
-    longest = pool.longest(model.max_context_tokens)
-    num = pool.num_sequences(question.context_tokens)
-    fit = KvFit(
-        dtype=dtype or model.stored_format,
-        kv_dtype=kv_dtype,
-        tp=tp,
-        weight_bytes_per_gpu=weights,
-        kv_pool_bytes_per_gpu=room,
+def _fit(question: KvQuestion, here: Deployment) -> KvFit:
+    engine = here.engine
+    num = here.num_sequences(question.context_tokens)
+    longest = here.longest(here.model.max_context_tokens)
+    return KvFit(
+        dtype=engine.weights.format or here.model.stored_format,
+        kv_dtype=engine.kv_dtype,
+        tp=here.tp,
+        weight_bytes_per_gpu=round(here.budget.size("weights")),
+        kv_pool_bytes_per_gpu=here.budget.pool_bytes,
         fits=longest > 0,
         longest_context_tokens=longest,
         pool_tokens=num * question.context_tokens,
         num_sequences=num,
     )
-    return fit, pool
 
 
 def _fits(question: KvQuestion) -> Iterator[KvFit]:
     """The formats that the accelerator computes, by TP degree."""
-    model, engine = question.model, question.engine
-    stored = engine.dtype or model.stored_format
-    dtypes: list[str | None] = [engine.dtype]
-    kv_dtypes = list(dict.fromkeys((engine.kv_dtype, "fp8")))
-    for smaller in ("fp8", "int4"):
-        peaks = question.hardware.compute.peak
-        native = smaller == "int4" or smaller in peaks
-        if native and stored in ("bf16", "fp16", "fp32"):
-            dtypes.append(smaller)
-    tps = [engine.tp] if engine.tp else allowed_tps(model, question.hardware)
-    for dtype in dtypes:
-        for kv_dtype in kv_dtypes:
+    engine = question.engine
+    engines = [engine]
+    for smaller in smaller_formats(question):
+        engines.append(replace(engine, dtype=smaller, edition=None))
+    for one in engines:
+        for kv_dtype in dict.fromkeys((engine.kv_dtype, "fp8")):
+            tried = replace(one, kv_dtype=kv_dtype)
+            tps = (
+                [engine.tp] if engine.tp else possible_tps(question.model, question.hardware, tried)
+            )
             for tp in tps:
                 if tp <= _MOST_TPS or engine.tp:
-                    yield _fit(question, dtype, kv_dtype, tp)[0]
+                    yield _fit(question, Deployment(question.model, question.hardware, tried, tp))
+
+
+def smaller_formats(question: KvQuestion) -> list[str]:
+    """Weight formats below the one asked for that the accelerator computes."""
+    stored = question.engine.weights.format or question.model.stored_format
+    if stored not in ("bf16", "fp16", "fp32"):
+        return []
+    return ["fp8", "int4"] if "fp8" in question.hardware.compute.peak else ["int4"]
 
 
 def _layer_kinds(question: KvQuestion, tp: int) -> Iterator[KvLayerKind]:
@@ -185,14 +222,23 @@ def _layer_kinds(question: KvQuestion, tp: int) -> Iterator[KvLayerKind]:
         )
 
 
-def _block_row(question: KvQuestion, block_size: int, tp: int) -> BlockSizeRow:
+def _held(here: Deployment, slots: float) -> int | None:
+    """Requests of so many token slots in the pool; None where KV is not one size a token."""
+    if any(layer.window or layer.state_bytes for layer in kv_layers(here.model, "bf16")):
+        return None
+    size = _token_bytes(here)
+    room = max(0.0, here.pool.available_bytes)
+    return int(room // (slots * size)) * here.engine.dp if size else None
+
+
+def _block_row(question: KvQuestion, here: Deployment, block_size: int) -> BlockSizeRow:
     lengths, total = question.lengths, sum(question.lengths)
     slots = paging.paged_slots(lengths, block_size)
     blocks = paging.blocks_needed(question.context_tokens, block_size)
     # Keys and values lie apart, so one run is half of a block's bytes; MLA has a single latent.
     runs = [
         layer.bytes_per_token / (1 if question.model.mixers[layer.mixer].kind == "mla" else 2)
-        for layer in kv_layers(question.model, question.engine.kv_dtype, tp)
+        for layer in kv_layers(question.model, question.engine.kv_dtype, here.tp)
     ]
     run = max(runs, default=0.0) * block_size
     return BlockSizeRow(
@@ -204,4 +250,5 @@ def _block_row(question: KvQuestion, block_size: int, tp: int) -> BlockSizeRow:
         used_tokens=total,
         paged_slots=slots,
         paged_utilisation=paging.utilisation(total, slots),
+        num_requests=_held(here, slots / len(lengths)),
     )

@@ -58,8 +58,7 @@ class Limits:
 class EngineSettings:
     """``dtype`` None keeps the weights as stored; ``tp`` None searches.
 
-    ``gpu_memory_bytes`` None is what the accelerator's file says that a process sees,
-    ``max_model_len`` None the model's context.
+    ``gpu_memory_bytes`` None is what the accelerator's file says that a process sees.
     """
 
     dtype: str | None
@@ -70,7 +69,6 @@ class EngineSettings:
     block_size: int = DEFAULT_BLOCK_SIZE
     max_num_batched_tokens: int = DEFAULT_MAX_NUM_BATCHED_TOKENS
     gpu_memory_bytes: int | None = None
-    max_model_len: int | None = None
     async_scheduling: bool = DEFAULT_ASYNC_SCHEDULING
     enable_prefix_caching: bool = DEFAULT_ENABLE_PREFIX_CACHING
 
@@ -85,7 +83,6 @@ class EngineSettings:
         """The blocks of a pool under these settings."""
         settings = KvSettings(
             block_size=self.block_size,
-            max_model_len=self.max_model_len,
             max_num_batched_tokens=self.max_num_batched_tokens,
             enable_prefix_caching=self.enable_prefix_caching,
             async_scheduling=self.async_scheduling,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
-from capplan.render.kv_pool import pool_tables, start_note
+from capplan.render.kv_log import log_notes, log_tables
+from capplan.render.kv_memory import advice_table, memory_table, split_table, stage_table
+from capplan.render.kv_plot import plot
+from capplan.render.kv_pool import pool_tables
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
 from capplan.results.kv import KvInputs, KvResult
@@ -14,16 +17,24 @@ _MOST_FITS = 24
 
 
 def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]) -> Screen:
+    tables = [
+        *(log_tables(result.log) if result.log else ()),
+        advice_table(result),
+        _facts(result),
+        split_table(result),
+        memory_table(result),
+        stage_table(result),
+        _layers(result),
+        *pool_tables(result),
+        _fits(result),
+        _blocks(result),
+    ]
+    notes = [*(log_notes(result.log) if result.log else ()), _static(result)]
     return Screen(
         headline=_headline(result),
-        tables=[
-            _facts(result),
-            _layers(result),
-            *pool_tables(result),
-            _fits(result),
-            _blocks(result),
-        ],
-        notes=[note for note in (start_note(result), _static(result)) if note],
+        tables=[table for table in tables if table],
+        notes=[note for note in notes if note],
+        plot=lambda width: plot(result, width),
         assumptions=assumptions,
         next_commands=[
             f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
@@ -32,19 +43,52 @@ def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]
 
 
 def _headline(result: KvResult) -> str:
-    where = f"{result.tp} x {result.hardware}"
+    where = f"{result.num_gpus} x {result.hardware}"
     if not result.num_sequences:
-        what = "the weights" if result.kv_pool_bytes_per_gpu <= 0 else "one sequence"
-        return f"{result.model} does not fit {where}: no room for {what}."
+        return f"{result.model} does not fit {where}: {_missing(result)}.{_way_out(result)}"
     sequences = shows.plural(result.num_sequences, "sequence")
     verb = "fits" if result.num_sequences == 1 else "fit"
-    return f"{result.model} on {where}: {sequences} of {result.context_tokens:,} tokens {verb}."
+    low, high = result.num_sequences_low, result.num_sequences_high
+    between = "" if low == high else f" ({low:,} to {high:,} by what the estimates leave open)"
+    text = (
+        f"{result.model} on {where}: {sequences} of {result.context_tokens:,} tokens {verb}"
+        f"{between}."
+    )
+    longest = result.sizing.max_model_len
+    if result.sizing.starts:
+        return text
+    engine = result.memory.engine.split()[0]
+    # Others start, and turn such a request away.
+    refused = (
+        f"{engine} does not start for requests of up to {longest:,}: one needs more"
+        if engine == "vLLM"
+        else f"A request of {longest:,} does not fit"
+    )
+    return f"{text} {refused}.{_way_out(result)}"
+
+
+def _missing(result: KvResult) -> str:
+    if result.kv_pool_bytes_per_gpu > 0:
+        return f"no room for one sequence of {result.context_tokens:,} tokens"
+    weights = shows.binary_bytes(result.weight_bytes_per_gpu)
+    budget = shows.binary_bytes(result.budget_bytes_per_gpu)
+    if result.weight_bytes_per_gpu > result.budget_bytes_per_gpu:
+        return f"no room for the weights, {weights} a GPU where the engine may take {budget}"
+    rest = shows.binary_bytes(result.reserve_bytes_per_gpu)
+    return f"the weights, {weights} a GPU, and {rest} of overheads leave nothing of {budget}"
+
+
+def _way_out(result: KvResult) -> str:
+    if not result.advice:
+        return " No single change that was tried makes it fit."
+    first = result.advice[0]
+    return f" The nearest way out: {first.option} {first.value}."
 
 
 def _facts(result: KvResult) -> Table:
     columns = (
         Column("quantity", "", right=False),
-        Column("value", "", right=True),
+        Column("value", "whole", right=True),
         Column("per_gpu", f"a GPU at TP {result.tp}", right=True),
     )
     rows = [
@@ -65,12 +109,8 @@ def _facts(result: KvResult) -> Table:
             shows.binary_bytes(result.kv_bytes_per_sequence),
             shows.binary_bytes(result.kv_bytes_per_sequence_per_gpu),
         ),
-        ("memory that a process sees", None, shows.binary_bytes(result.visible_memory_bytes)),
-        ("  for the engine", None, shows.binary_bytes(result.budget_bytes_per_gpu)),
-        ("  runtime and activations", None, shows.binary_bytes(result.reserve_bytes_per_gpu)),
-        ("  KV pool", None, shows.binary_bytes(result.kv_pool_bytes_per_gpu)),
     ]
-    return Table("Memory", columns, rows, in_tsv=False)
+    return Table("The model", columns, rows, in_tsv=False)
 
 
 def _layers(result: KvResult) -> Table:
@@ -115,11 +155,12 @@ def _pool(size: float) -> str:
 def _blocks(result: KvResult) -> Table:
     columns = (
         Column("block_size", "block\ntokens", shows.count),
-        Column("mean_waste_tokens", "waste a request\ntokens", shows.number),
+        Column("mean_waste_tokens", "waste a\nrequest", shows.number),
         Column("paged_utilisation", "used", shows.share),
         Column("paged_slots", "slots", shows.count),
-        Column("block_table_bytes", "block table\na sequence", _table_size),
-        Column("contiguous_bytes", "contiguous run\na layer", shows.binary_bytes),
+        Column("num_requests", "held\nat once", shows.count),
+        Column("block_table_bytes", "its table\na sequence", _table_size),
+        Column("contiguous_bytes", "one run\na layer", shows.binary_bytes),
     )
     rows = [[getattr(block, column.key) for column in columns] for block in result.blocks]
     note = (
@@ -142,5 +183,15 @@ def _static(result: KvResult) -> str:
         f"{result.num_lengths:,} requests hold {used.used_tokens:,} tokens. Static pre-allocation "
         f"of {result.static_length:,} each takes {result.static_slots:,} slots: "
         f"{shows.share(result.static_utilisation)} used. Paged in blocks of {used.block_size}: "
-        f"{used.paged_slots:,} slots, {shows.share(used.paged_utilisation)} used."
+        f"{used.paged_slots:,} slots, {shows.share(used.paged_utilisation)} used.{_held(result)}"
+    )
+
+
+def _held(result: KvResult) -> str:
+    used = next(b for b in result.blocks if b.block_size == result.block_size)
+    if used.num_requests is None or result.num_static_requests is None:
+        return ""
+    return (
+        f" The pool holds {shows.plural(result.num_static_requests, 'such request')} static, "
+        f"{used.num_requests:,} paged."
     )

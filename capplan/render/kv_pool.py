@@ -17,12 +17,17 @@ def pool_tables(result: KvResult) -> list[Table]:
 def _pool(result: KvResult) -> Table:
     sizing = result.sizing
     longest, context = sizing.max_model_len, result.context_tokens
+    mean = result.mean_length_tokens
     rows = [
         ("tokens a block", shows.count(sizing.block_size)),
         ("bytes a block", shows.binary_bytes(sizing.bytes_per_block_per_gpu)),
         ("blocks", shows.count(sizing.num_blocks)),
         ('"GPU KV cache size" in its log', f"{sizing.printed_tokens:,} tokens"),
         (f"held in requests of {context:,}", f"{sizing.capacity_tokens:,} tokens"),
+        (f"sequences at the mean of {mean:,}", shows.count(result.num_sequences_at_mean_length)),
+        (f"sequences at {context:,}", shows.count(result.num_sequences)),
+        (f"sequences at {longest:,}", shows.count(result.num_sequences_at_max_model_len)),
+        ("longest context of one request", f"{result.longest_context_tokens:,} tokens"),
         (f"concurrency at {longest:,}", _times(sizing.max_concurrency)),
         (f"concurrency at {context:,}", _times(sizing.max_concurrency_at_context)),
         ("estimated maximum length", f"{sizing.estimated_max_model_len:,} tokens"),
@@ -30,7 +35,9 @@ def _pool(result: KvResult) -> Table:
     if sizing.num_padding_layers:
         rows.append(("padding layers", shows.count(sizing.num_padding_layers)))
     columns = (Column("quantity", "", right=False), Column("value", "a GPU"))
-    title = "KV pool in blocks, as vLLM allocates it"
+    title = f"KV pool in blocks ({result.memory.engine})"
+    if result.dp_attention > 1:
+        title += f", of each of {result.dp_attention} copies of the attention"
     return Table(title, columns, rows, _note(result), in_tsv=False)
 
 
@@ -53,17 +60,6 @@ def _groups(result: KvResult) -> Table:
         "tokens"
     )
     return Table(title, columns, rows)
-
-
-def start_note(result: KvResult) -> str | None:
-    """The start-up check, where it fails though some requests fit."""
-    sizing = result.sizing
-    if sizing.starts or not sizing.estimated_max_model_len:
-        return None
-    return (
-        f"vLLM refuses to start with requests of up to {sizing.max_model_len:,} tokens: one does "
-        f"not fit. It starts with --max-model-len {sizing.estimated_max_model_len}."
-    )
 
 
 def _note(result: KvResult) -> str | None:

@@ -3,67 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from warnings import catch_warnings
 
-from capplan.errors import CapplanError, Location
 from capplan.render import shows
+from capplan.render.plot_file import write_figure
 from capplan.render.roofline import RoofAxes, roof_axes
 from capplan.results.roofline import RooflinePoint, RooflineResult
 from capplan.units import TERA
 
-SUFFIXES = (".png", ".svg")
 # Okabe-Ito: told apart with any colour vision, and by shape without colour.
 DECODE, PREFILL = "#D55E00", "#0072B2"
 
 
-def check_file(name: str) -> None:
-    """Refuse, before any work, a file that could not be written; nothing is overwritten."""
-    path = Path(name)
-    location = Location(name)
-    if "\0" in name or path.suffix.lower() not in SUFFIXES:
-        raise CapplanError(
-            "--plot writes .png and .svg files", location=location, hint="name it roofline.svg"
-        )
-    try:
-        if path.exists():
-            raise CapplanError(
-                "the file exists", location=location, hint="remove it, or give another name"
-            )
-        if not path.parent.is_dir():
-            raise CapplanError("there is no such folder", location=Location(str(path.parent)))
-    except OSError as error:
-        raise CapplanError(f"cannot be written: {error.strerror}", location=location) from None
-    if find_spec("matplotlib") is None:
-        raise CapplanError(
-            "--plot needs matplotlib", hint="pip install 'capplan[plot]'; or leave out --plot"
-        )
-
-
 def write(result: RooflineResult, path: Path) -> None:
     """Draw the roofs and points to ``path``; raises CapplanError where it cannot be written."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    # Same input, same bytes: no date, no random ids.
-    with mpl.rc_context({"svg.hashsalt": "capplan", "font.size": 11}):
-        figure = Figure(figsize=(9, 5.6), layout="constrained")
-        canvas = FigureCanvasSVG if path.suffix.lower() == ".svg" else FigureCanvasAgg
-        canvas(figure)
-        _draw(figure.add_subplot(), result, roof_axes(result))
-        try:
-            metadata: dict[str, Any] = {"Date": None} if path.suffix.lower() == ".svg" else {}
-            # A letter that the font lacks becomes a box; a warning would help nobody.
-            with catch_warnings(action="ignore", category=UserWarning):
-                figure.savefig(path, dpi=160, metadata=metadata)
-        except OSError as error:
-            raise CapplanError(
-                f"cannot be written: {error.strerror}", location=Location(str(path))
-            ) from None
+    write_figure(path, lambda axes: _draw(axes, result, roof_axes(result)))
 
 
 def _draw(axes: Any, result: RooflineResult, roof: RoofAxes) -> None:

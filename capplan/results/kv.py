@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capplan.results.engine_log import LogComparison
+from capplan.results.gpus import Suggestion
+from capplan.results.memory import MemoryBudget
+
 
 @dataclass(frozen=True, slots=True)
 class KvInputs:
@@ -14,17 +18,24 @@ class KvInputs:
     dtype: str
     kv_dtype: str
     tp: int | None
+    pp: int
+    dcp: int
+    dp_attention: int
+    engine: str
+    engine_version: str | None
     context_tokens: int
     gpu_memory_bytes: int | None
     gpu_memory_utilization: float
-    reserve_bytes: int
+    reserve_bytes: int | None
     block_size: int
     max_model_len: int
     max_num_batched_tokens: int
+    max_num_seqs: int
     async_scheduling: bool
     enable_prefix_caching: bool
     lengths: str
     static_length: int | None
+    engine_log: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +111,30 @@ class BlockSizeRow:
     used_tokens: int
     paged_slots: int
     paged_utilisation: float
+    num_requests: int | None  # of these lengths, held at once; None where windows or states are
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRow:
+    """A number of the whole model, and what of it one GPU holds."""
+
+    name: str
+    num_whole: int
+    num_per_gpu: int
+    note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """One pipeline stage; ``decides`` is that with the fewest blocks."""
+
+    stage: int
+    num_layers: int
+    weight_bytes_per_gpu: float
+    kv_pool_bytes_per_gpu: float
+    bytes_per_block_per_gpu: int
+    num_blocks: int | None  # None: a stage without KV
+    decides: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +146,10 @@ class KvResult:
     dtype: str
     kv_dtype: str
     tp: int
+    pp: int
+    dcp: int
+    dp_attention: int
+    num_gpus: int
     num_params_total: int
     num_params_active: int
     num_params_embedding: int
@@ -123,11 +162,20 @@ class KvResult:
     kv_bytes_per_sequence_per_gpu: float
     visible_memory_bytes: int
     budget_bytes_per_gpu: float
-    reserve_bytes_per_gpu: int
+    reserve_bytes_per_gpu: int  # all that is neither weights nor KV
     kv_pool_bytes_per_gpu: float
-    num_sequences: int
+    num_sequences: int  # over all copies of the attention
+    num_sequences_low: int  # at the ends of the pool's range
+    num_sequences_high: int
     pool_tokens: int
+    longest_context_tokens: int  # for one request
+    mean_length_tokens: int  # of the request lengths
+    num_sequences_at_mean_length: int
+    num_sequences_at_max_model_len: int
     block_size: int  # as allocated: larger than asked for where a block must hold a state
+    memory: MemoryBudget  # of the GPU that has least room
+    stages: tuple[StageRow, ...]
+    split: tuple[SplitRow, ...]
     sizing: KvSizing
     layers: tuple[KvLayerKind, ...]
     fits: tuple[KvFit, ...]
@@ -136,4 +184,7 @@ class KvResult:
     static_length: int
     static_slots: int
     static_utilisation: float
+    num_static_requests: int | None
     blocks: tuple[BlockSizeRow, ...]
+    advice: tuple[Suggestion, ...]  # what makes it fit, nearest first
+    log: LogComparison | None

@@ -47,3 +47,13 @@ class MemoryBudget:
 
     def term(self, name: str) -> MemoryTerm | None:
         return next((term for term in self.terms if term.name == name), None)
+
+    def size(self, name: str) -> float:
+        """The usual size of a term; 0 where the engine's rule does not know it."""
+        term = self.term(name)
+        return term.likely_bytes if term else 0.0
+
+    @property
+    def overhead_bytes(self) -> float:
+        """All that is neither weights, nor left free, nor pool."""
+        return sum(t.likely_bytes for t in self.terms if t.name not in ("weights", "left free"))

@@ -84,8 +84,10 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Mar
     return None
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file of bounded size.
+def read_text(
+    path: Path, *, what: str = "a specification", most: int = MAX_FILE_BYTES, strict: bool = True
+) -> str:
+    """The text of a UTF-8 file of bounded size; not ``strict`` lets odd bytes through as `�`.
 
     Raises CapplanError when the file is missing, unreadable, too large, or not text.
     """
@@ -98,14 +100,15 @@ def read_text(path: Path) -> str:
         if not path.is_file():
             raise CapplanError("this is a device or a pipe, not a file", location=location)
         size = path.stat().st_size
-        if size > MAX_FILE_BYTES:
+        if size > most:
+            advice = "; give the config, not the weights" if strict else ""
             raise CapplanError(
-                f"the file is too large to be a specification ({size:,} bytes)",
+                f"the file is too large to be {what} ({size:,} bytes)",
                 location=location,
-                hint=f"the limit is {MAX_FILE_BYTES:,} bytes; give the config, not the weights",
+                hint=f"the limit is {most:,} bytes{advice}",
             )
         # utf-8-sig: Windows editors put a byte-order mark first.
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig", errors="strict" if strict else "replace")
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")

@@ -95,6 +95,8 @@ class Defaults(Spec):
     chunked_prefill_above: Count | None = None
     prefix_caching: Flag
     async_scheduling: Flag
+    # Layers of several kinds get groups of their own; without, windows are kept at full length.
+    hybrid_manager: Flag
     gpu_classes: Annotated[tuple[GpuClass, ...], Field(min_length=1)]
 
 
