@@ -1,0 +1,43 @@
+"""How long a step takes, asked for in sums: the seam to `capplan.performance`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from typing import Protocol
+
+# Prefill tokens given to one request in one step, and the tokens computed before.
+ChunkSums = tuple[int, int]
+
+
+class StepTime(Protocol):
+    """Step time in seconds as a function of the batch, of nothing else.
+
+    `context_tokens` is the context of the decodes at the end of the step, summed.
+    """
+
+    def line(self, num_decodes: int, context_tokens: int) -> tuple[float, float, float]:
+        """(intercept, slope, limit): a step of these decodes takes intercept + slope *
+        context_tokens, and so do later steps as long as context_tokens < limit."""
+
+    def mixed(self, num_decodes: int, context_tokens: int, chunks: Items[ChunkSums]) -> float:
+        """A step of decodes and prefill chunks."""
+
+
+@dataclass(frozen=True, slots=True)
+class AffineStepTime:
+    """a + b * (tokens of the step) + c * (context at the end of the step, summed)."""
+
+    a: float
+    b: float
+    c: float
+
+    def line(self, num_decodes: int, context_tokens: int) -> tuple[float, float, float]:  # noqa: ARG002
+        return self.a + self.b * num_decodes, self.c, float("inf")
+
+    def mixed(self, num_decodes: int, context_tokens: int, chunks: Items[ChunkSums]) -> float:
+        tokens, context = num_decodes, context_tokens
+        for chunk, before in chunks:
+            tokens += chunk
+            context += before + chunk
+        return self.a + self.b * tokens + self.c * context
