@@ -13,6 +13,10 @@ from typing import Any
 Json = dict[str, Any]
 
 
+class Livelock(Exception):
+    """Requests preempt each other for ever and none gets a token."""
+
+
 class Seq:
     """A request inside the engine."""
 
@@ -134,7 +138,7 @@ class Engine:
         self.running: list[Seq] = []
         self.waiting: deque[Seq] = deque()
         self.steps: list[Json] = []
-        self.executed = 0
+        self.executed = self.fruitless = 0
         self.last_prefill: int | None = None
         self.scan_emptied = False
         self.empty = self.max_running = self.stale = self.wasted = 0
@@ -192,6 +196,9 @@ class Engine:
             if not seq.mid:
                 seq.placeholders += 1
                 samples.append(seq)
+        self.fruitless = 0 if samples else self.fruitless + 1
+        if self.fruitless > 3000:
+            raise Livelock
         if sched:
             self.executed += 1
             if carried:

@@ -113,7 +113,8 @@ class Replica:
             if seq.last_step == NO_STEP:
                 cache.register(seq, seq.computed)
             else:
-                cache.register(seq, self.registered(seq, served=not seq.landing))
+                served = not seq.landing or seq.stops
+                cache.register(seq, self.registered(seq, served=served))
 
     def remove_decode(self, seq: Sequence) -> None:
         """Take a decode out of the counters, within the pass of `step`."""
@@ -420,8 +421,9 @@ class Replica:
                     opening[seq.phase] -= 1
                     seq.phase = NO_STEP
             gone = landing if asynchronous else finished
-            if gone:
+            if finished or gone:
                 blocked = False
+            if gone:
                 self.step = step
                 self.num_decodes, self.computed, self.free = decodes, computed, free
                 self.release(gone)

@@ -87,6 +87,7 @@ def replay(scenario: Json) -> Json:
         "summary": _summary(outcome, recorder, records, scenario),
         "per_request": per_request,
         "steps": recorder.steps,
+        "outcome": outcome.end,
     }
 
 
