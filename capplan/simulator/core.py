@@ -8,7 +8,8 @@ matters, see `scarce`. docs/simulator.md has the rules and why this is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Sequence as Items
 from heapq import heappop, heappush
 from math import ceil, inf
 from typing import TYPE_CHECKING
@@ -19,10 +20,12 @@ from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord
 from capplan.simulator.scarce import scarce_pass
 from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.step_time import ChunkSums, StepTime
+from capplan.simulator.step_time import StepTime
 
 if TYPE_CHECKING:
     from capplan.simulator.recorder import Recorder
+
+NOBODY: frozenset[Sequence] = frozenset()
 
 
 class Replica:
@@ -42,7 +45,14 @@ class Replica:
         self.on_finish = on_finish
         self.recorder = recorder
         self.reject = reject
-        self.block_size = config.block_size
+        # Requests of fewer tokens need no closer look before they are accepted.
+        self.harmless = min(config.max_model_len, config.usable_blocks * config.block_size)
+        if not config.enable_chunked_prefill:
+            self.harmless = min(self.harmless, config.max_num_batched_tokens)
+        self.block_size, self.slots = config.block_size, config.slots
+        self.watermark_blocks = config.watermark_blocks
+        self.chunked_prefill = config.enable_chunked_prefill
+        self.whole_prompt_must_fit = config.scheduler_reserve_full_isl
         self.cache: PrefixCache | None = None
         if config.enable_prefix_caching:
             self.cache = PrefixCache(config.block_size, config.usable_blocks)
@@ -69,16 +79,19 @@ class Replica:
 
     def arrivals(self, requests: Iterable[Request]) -> Iterator[Sequence]:
         """Sequences in order of arrival; what can never be served is refused."""
+        config = self.config
         index, last = 0, -inf
         for request in requests:
             if request.arrival_s < last:
                 raise ValueError(f"request {request.id} arrives before its predecessor")
             last = request.arrival_s
-            reason = rejection_reason(request, self.config) if self.reject else None
-            if reason is not None:
-                self.rejected.append(Rejection(request.id, reason))
-                continue
-            seq = Sequence(request, index, self.config.max_model_len)
+            tokens = request.prompt_tokens + request.output_tokens
+            if self.reject and not 1 < tokens < self.harmless:
+                reason = rejection_reason(request, config)
+                if reason is not None:
+                    self.rejected.append(Rejection(request.id, reason))
+                    continue
+            seq = Sequence(request, index, config.max_model_len)
             if self.cache is not None:
                 seq.keys = self.cache.book.keys(request)
             index += 1
@@ -187,7 +200,7 @@ class Replica:
         config, cache, recorder = self.config, self.cache, self.recorder
         asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
         tokens_per_step, interval = config.max_num_batched_tokens, config.prefill_schedule_interval
-        line, mixed, advance = self.step_time.line, self.step_time.mixed, self.admit
+        line, mixed, admit = self.step_time.line, self.step_time.mixed, self.admit
         running, waiting, calendar = self.running, self.waiting, self.calendar
         opening, in_prompt = self.opening, self.in_prompt
         cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
@@ -201,7 +214,7 @@ class Replica:
         coming = next(arrivals, None)
         next_arrival = coming.arrival_s if coming else inf
         now = start = idle_s = request_seconds = 0.0
-        step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
+        population = step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
         free, landing, blocked, end = self.free, self.landing, False, "finished"
 
         while True:
@@ -210,17 +223,14 @@ class Replica:
                 waiting.append(coming)
                 request_seconds += now - next_arrival
                 blocked = blocked and fcfs
+                population += 1
                 coming = next(arrivals, None)
                 next_arrival = coming.arrival_s if coming else inf
-            before, in_engine, steps = now, len(running) + len(waiting), 0
+            before, steps = now, 0
 
             if decodes and not in_prompt and (blocked or not waiting) and decodes <= tokens_per_step:
-                # Decodes only: go on to the next last token, arrival or lack of blocks.
-                while calendar:
-                    last, admission, seq = calendar[0]
-                    if seq.last_step == last and seq.admission == admission:
-                        break
-                    heappop(calendar)
+                # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
+                # of the calendar that is no longer valid ends the stretch early; no harm.)
                 steps = 1 if landing or not calendar else calendar[0][0] + 1 - step
                 if (steps // size + 1) * decodes > free:
                     steps = self.steps_with_blocks(steps, step, decodes, free)
@@ -250,26 +260,27 @@ class Replica:
                 computed = context - decodes
                 step += done
                 tokens += done * decodes
-                cycles, rest = divmod(done, size)
                 phase = first % size
-                taken = cycles * decodes + sum(opening[phase : phase + rest])
-                if phase + rest > size:
-                    taken += sum(opening[: phase + rest - size])
+                rest = phase + done % size
+                taken = done // size * decodes + sum(opening[phase:rest])
+                if rest > size:
+                    taken += sum(opening[: rest - size])
                 if recorder:
                     self.free = free
                     recorder.stretch(self, first, done, before, first_start, first_computed)
                 free -= taken
                 if cache:
                     cache.take(taken)
-                self.scan_emptied = self.scan_emptied or not waiting
+                if interval > 1:
+                    self.scan_emptied = True  # nobody waits, see `steady_head`
                 fruitless = 0
-            elif in_engine:
+            elif population:
                 # One pass. First those that run.
                 cut = config.max_model_len
-                if cuts and in_engine > 1:
+                if cuts and population > 1:
                     cut = config.long_prefill_token_threshold
                     if config.long_prefill_token_threshold_adaptive:
-                        cut = max(cut, tokens_per_step // in_engine)
+                        cut = max(cut, tokens_per_step // population)
                     cut = cut or config.max_model_len
                 self.step = step
                 held = interval > 1 and self.prefill_is_held()
@@ -277,9 +288,13 @@ class Replica:
                 need = opening[step % size]
                 enough, left = budget >= 0, budget
                 chunks: list[tuple[Sequence, int]] = []
+                preempted: Items[Sequence] = ()
+                starved: Set[Sequence] = NOBODY
                 if in_prompt and not held:
                     for seq in in_prompt:
-                        want = min(seq.target - seq.computed, cut)
+                        want = seq.target - seq.computed
+                        if want > cut:
+                            want = cut
                         if want > left:
                             want = left
                             enough = enough and seq is next(reversed(running))
@@ -287,8 +302,6 @@ class Replica:
                             need += -(-(seq.computed + want) // size) + (-seq.computed // size)
                             left -= want
                             chunks.append((seq, want))
-                preempted: list[Sequence] = []
-                starved: set[Sequence] = set()
                 if enough and need <= free:
                     free -= need
                     for seq, want in chunks:
@@ -304,20 +317,17 @@ class Replica:
                     decodes, computed, free = self.num_decodes, self.computed, self.free
                     served, context, budget = scarce.decodes, scarce.context, scarce.budget
                     chunks, preempted, starved = scarce.chunks, scarce.preempted, scarce.starved
+                carried = len(chunks) > 0
                 # Then those that wait.
-                if preempted:
-                    carried = bool(chunks)
-                else:
-                    num_running = len(chunks)
+                if not preempted:
                     if waiting and budget > 0 and len(running) < slots:
                         self.free = free
-                        carried = advance(chunks, budget, cut, start, held=held) or num_running > 0
+                        carried = admit(chunks, budget, cut, start, held) or carried
                         free = self.free
-                    else:
-                        carried = num_running > 0
-                    if not held:
+                        if len(running) > max_running:
+                            max_running = len(running)
+                    if interval > 1 and not held:
                         self.scan_emptied = not waiting
-                max_running = max(max_running, len(running))
                 if not served and not chunks:
                     # Nothing to run: take in what is in flight, or wait for an arrival.
                     fruitless += 1
@@ -334,21 +344,24 @@ class Replica:
                         idle_s += next_arrival - start
                         start = next_arrival
                     now = start
-                    request_seconds += in_engine * (now - before)
+                    request_seconds += population * (now - before)
                     if self.in_flight:
                         self.in_flight = False
                         self.num_decodes, self.computed, self.free = decodes, computed, free
                         self.release(landing)
                         decodes, computed, free = self.num_decodes, self.computed, self.free
+                        population -= len(landing)
                         landing = self.landing = []
                     if fruitless > patience:
                         end = "livelock"
                         break
                     continue
                 if chunks:
-                    sums = [(want, seq.computed - want) for seq, want in chunks]
+                    sums = []
+                    for seq, want in chunks:
+                        tokens += want
+                        sums.append((want, seq.computed - want))
                     dt = mixed(served, context, sums)
-                    tokens += sum([want for want, _ in sums])
                 else:
                     base, slope, _ = line(served, context)
                     dt = base + slope * context
@@ -365,23 +378,28 @@ class Replica:
                 start += dt
                 fruitless = 0 if served else fruitless + 1
                 if chunks:
+                    newest = self.last_in_prompt
                     for seq, _ in chunks:
-                        if seq.computed == seq.target:
-                            fruitless = 0
-                            offset = seq.offset = seq.computed - step
-                            phase = seq.phase = -offset % size
-                            opening[phase] += 1
-                            decodes += 1
-                            computed += seq.computed
-                            seq.decode_since = step
-                            last = seq.last_step = step - 2 + seq.end - seq.outputs
-                            heappush(calendar, (last, seq.admission, seq))
-                            if not seq.outputs:
-                                seq.first_token_s = start
-                            if cache and seq.request.reused:
-                                self.continued[seq] = None
-                    joined = [seq for seq, _ in chunks if seq.admission > self.last_in_prompt]
-                    in_prompt[:] = [s for s in [*in_prompt, *joined] if s.last_step == NO_STEP]
+                        if seq.computed < seq.target:
+                            if seq.admission > newest:
+                                in_prompt.append(seq)
+                            continue
+                        # The prompt is computed, its first token sampled: it goes on by itself.
+                        if seq.admission <= newest:
+                            in_prompt.remove(seq)
+                        fruitless = 0
+                        offset = seq.offset = seq.computed - step
+                        phase = seq.phase = -offset % size
+                        opening[phase] += 1
+                        decodes += 1
+                        computed += seq.computed
+                        seq.decode_since = step
+                        last = seq.last_step = step - 2 + seq.end - seq.outputs
+                        heappush(calendar, (last, seq.admission, seq))
+                        if not seq.outputs:
+                            seq.first_token_s = start
+                        if cache and seq.request.reused:
+                            self.continued[seq] = None
                     self.last_in_prompt = self.num_admissions
                 blocked = (
                     steady_head and not chunks and not preempted and not starved
@@ -404,14 +422,15 @@ class Replica:
                 now = start = next_arrival
                 continue
 
-            request_seconds += in_engine * (now - before)
+            request_seconds += population * (now - before)
             # Who got the last token in this step?
-            finished: list[Sequence] = []
+            finished = []
             while calendar and calendar[0][0] < step:
-                last, admission, seq = heappop(calendar)
-                if seq.last_step == last and seq.admission == admission:
-                    seq.finish_s = start
+                last, number, seq = heappop(calendar)
+                if seq.last_step == last and seq.admission == number:
                     finished.append(seq)
+                    seq.finish_s = start
+                    blocked = False
                     if asynchronous:
                         seq.landing = True
                         if seq.stops:
@@ -420,21 +439,20 @@ class Replica:
                     computed -= step + seq.offset
                     opening[seq.phase] -= 1
                     seq.phase = NO_STEP
-            gone = landing if asynchronous else finished
-            if finished or gone:
+            if asynchronous:
+                finished, landing = landing, finished
+                self.landing = landing
+            if finished:
                 blocked = False
-            if gone:
+                population -= len(finished)
                 self.step = step
                 self.num_decodes, self.computed, self.free = decodes, computed, free
-                self.release(gone)
+                self.release(finished)
                 decodes, computed, free = self.num_decodes, self.computed, self.free
-            elif recorder:
+            elif recorder and (self.in_flight or not asynchronous):
                 self.free = free
-                if self.in_flight or not asynchronous:
-                    recorder.close([], self)
-            if asynchronous:
-                landing = self.landing = finished
-                self.in_flight = True
+                recorder.close([], self)
+            self.in_flight = asynchronous
 
         unfinished = sorted([*running, *waiting], key=lambda s: s.index)
         return Outcome(
@@ -469,16 +487,15 @@ class Replica:
         budget: int,
         cut: int,
         start: float,
-        *,
         held: bool,
     ) -> bool:
         """Move requests from the queue to the running list until one does not fit.
 
         Says whether an admission carried prefill: more than one token to compute.
         """
-        config, cache, waiting, running = self.config, self.cache, self.waiting, self.running
-        size, slots, free = self.block_size, config.slots, self.free
-        carried, hit = False, 0
+        cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
+        free, slots, hit = self.free, self.slots, 0
+        carried = False
         while budget > 0 and waiting and len(running) < slots:
             seq = waiting[0]
             gap, spare = seq.target, free
@@ -487,36 +504,45 @@ class Replica:
                 hit = len(found) * size
                 gap -= hit
                 spare += sum([block.uses > 0 for block in found])
-            want = min(gap, cut)
-            if (held and gap > 1) or (want > budget and not config.enable_chunked_prefill):
+            want = gap
+            if want > cut:
+                want = cut
+            if held and gap > 1:
                 break
-            want = min(want, budget)
+            if want > budget:
+                if not self.chunked_prefill:
+                    break
+                want = budget
             if running:
-                spare -= config.watermark_blocks
-            whole = -(-min(seq.target, config.max_model_len) // size)
+                spare -= self.watermark_blocks
             needed = -(-(hit + want) // size)
-            if needed > spare or (config.scheduler_reserve_full_isl and whole > spare):
+            if needed > spare or (self.whole_prompt_must_fit and self.whole(seq) > spare):
                 break
             waiting.popleft()
             running[seq] = None
             self.num_admissions += 1
             seq.admission = self.num_admissions
-            computed = seq.computed = hit + want
+            seq.computed = hit + want
             if cache:
                 free -= cache.table.hold(found)
                 needed -= len(found)
                 cache.take(needed)
                 seq.blocks = found
-                cache.register(seq, computed)
+                cache.register(seq, seq.computed)
             free -= needed
             budget -= want
-            carried = carried or gap > 1
+            if gap > 1:
+                carried = True
             seq.hits += (hit,)
             if seq.first_scheduled_s < 0:
                 seq.first_scheduled_s = start
             chunks.append((seq, want))
         self.free = free
         return carried
+
+    def whole(self, seq: Sequence) -> int:
+        """Blocks of all tokens known of a request."""
+        return -(-min(seq.target, self.config.max_model_len) // self.block_size)
 
     def outputs(self, seq: Sequence) -> int:
         """Output tokens that a request has got so far."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Items
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from capplan.simulator.sequence import NO_STEP, Sequence
@@ -26,7 +28,7 @@ class Recorder:
         replica: Replica,
         times: tuple[float, float, float],
         got: list[tuple[Sequence, int]],
-        preempted: list[Sequence],
+        preempted: Items[Sequence],
         free: int,
     ) -> dict[str, Any]:
         now, start, dt = times
@@ -52,7 +54,7 @@ class Recorder:
         return record
 
     def empty(
-        self, replica: Replica, now: float, start: float, preempted: list[Sequence]
+        self, replica: Replica, now: float, start: float, preempted: Items[Sequence]
     ) -> None:
         """A pass that scheduled nothing."""
         self._add(replica, (now, start, 0.0), [], preempted, replica.free)
@@ -64,8 +66,8 @@ class Recorder:
         start: float,
         dt: float,
         chunks: list[tuple[Sequence, int]],
-        starved: set[Sequence],
-        preempted: list[Sequence],
+        starved: Set[Sequence],
+        preempted: Items[Sequence],
     ) -> None:
         """A pass that scheduled something; the counters have not moved on yet."""
         wants = dict(chunks)

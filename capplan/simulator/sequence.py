@@ -18,56 +18,33 @@ class Sequence:
     steps with `s % block_size == phase`, and its last token is sampled by step `last_step`.
     """
 
-    __slots__ = (
-        "admission",
-        "arrival_s",
-        "blocks",
-        "computed",
-        "decode_since",
-        "end",
-        "finish_s",
-        "finished",
-        "first_scheduled_s",
-        "first_token_s",
-        "hits",
-        "index",
-        "keys",
-        "landing",
-        "last_step",
-        "num_preemptions",
-        "offset",
-        "outputs",
-        "phase",
-        "priority",
-        "prompt",
-        "request",
-        "starved_at",
-        "stops",
-        "target",
-    )
+    # Defaults on the class: most of them are overwritten once or never.
+    outputs = 0  # output tokens when this life began
+    computed = 0  # while in the prompt; `target` is what is known and to be computed
+    admission = 0  # order in the running list
+    offset = 0
+    phase = last_step = starved_at = decode_since = NO_STEP
+    landing = False  # the last token is sampled, not taken in
+    finished = False
+    stops = False  # a stop token is not announced: one more decode is on its way when it shows
+    num_preemptions = 0
+    first_scheduled_s = first_token_s = finish_s = -1.0
+    hits: tuple[int, ...] = ()
+    keys: Items[int] = ()
+    blocks: list[Block]  # the first blocks of its table: those that have a name
 
     def __init__(self, request: Request, index: int, max_model_len: int) -> None:
         self.request = request
         self.index = index  # number of arrival
         self.arrival_s = request.arrival_s
         self.priority = request.priority
-        self.prompt = self.target = request.prompt_tokens
-        room = max_model_len - self.prompt
-        self.end = min(request.output_tokens, room)  # output tokens it will get
-        # A stop token is not announced: one more decode is on its way when it shows.
+        prompt = self.prompt = self.target = request.prompt_tokens
+        end = request.output_tokens
+        room = max_model_len - prompt
+        self.end = end if end < room else room  # output tokens it will get
         limit = request.max_tokens
-        self.stops = limit is not None and min(limit, room) > self.end
-        self.outputs = 0  # output tokens when this life began
-        self.computed = 0  # while in the prompt; `target` is what is known and to be computed
-        self.admission = 0  # order in the running list
-        self.phase = self.last_step = self.starved_at = self.decode_since = NO_STEP
-        self.offset = 0
-        self.landing = self.finished = False  # landing: the last token is sampled, not taken in
-        self.num_preemptions = 0
-        self.first_scheduled_s = self.first_token_s = self.finish_s = -1.0
-        self.hits: tuple[int, ...] = ()
-        self.blocks: list[Block] = []  # the first blocks of its table: those that have a name
-        self.keys: Items[int] = ()
+        if limit is not None:
+            self.stops = min(limit, room) > self.end
 
     def record(self) -> RequestRecord:
         hits = self.hits
