@@ -231,7 +231,9 @@ class Replica:
             if decodes and not in_prompt and (blocked or not waiting) and decodes <= tokens_per_step:
                 # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
                 # of the calendar that is no longer valid ends the stretch early; no harm.)
-                steps = 1 if landing or not calendar else calendar[0][0] + 1 - step
+                steps = calendar[0][0] + 1 - step if calendar else 1
+                if landing and (waiting or recorder or any(s.stops for s in landing)):
+                    steps = 1  # what they free may matter to the next pass
                 if (steps // size + 1) * decodes > free:
                     steps = self.steps_with_blocks(steps, step, decodes, free)
             if steps:
@@ -265,6 +267,17 @@ class Replica:
                 taken = done // size * decodes + sum(opening[phase:rest])
                 if rest > size:
                     taken += sum(opening[: rest - size])
+                if landing and done > 1:
+                    # The first of these steps is followed by their leaving.
+                    request_seconds += len(landing) * (first_start - before)
+                    free -= opening[phase]
+                    taken -= opening[phase]
+                    if cache:
+                        cache.take(opening[phase])
+                    population -= len(landing)
+                    self.free = free
+                    self.release(landing)
+                    free, landing = self.free, []
                 if recorder:
                     self.free = free
                     recorder.stretch(self, first, done, before, first_start, first_computed)
@@ -297,7 +310,8 @@ class Replica:
                             want = cut
                         if want > left:
                             want = left
-                            enough = enough and seq is next(reversed(running))
+                            newest = seq.admission == self.num_admissions
+                            enough = enough and (newest or seq is next(reversed(running)))
                         if want > 0:
                             need += -(-(seq.computed + want) // size) + (-seq.computed // size)
                             left -= want
@@ -516,7 +530,9 @@ class Replica:
             if running:
                 spare -= self.watermark_blocks
             needed = -(-(hit + want) // size)
-            if needed > spare or (self.whole_prompt_must_fit and self.whole(seq) > spare):
+            if needed > spare:
+                break
+            if want < gap and self.whole_prompt_must_fit and self.whole(seq) > spare:
                 break
             waiting.popleft()
             running[seq] = None
