@@ -9,6 +9,41 @@ from capplan.simulator.requests import Request
 
 
 @dataclass(frozen=True, slots=True)
+class KvGroup:
+    """Layers whose KV is kept alike."""
+
+    kind: Literal["full", "sliding", "mamba"]
+    block_size: int
+    window: int = 0  # tokens, of a sliding group
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRules:
+    """Rules that differ between engine versions. Defaults are vLLM 0.33's."""
+
+    name: str = "vllm-0.33"
+    checks_the_full_prompt: bool = True  # a profile without sets scheduler_reserve_full_isl off
+    threshold_spares_a_lone_request: bool = True
+    unregistered_blocks_first: bool = True  # in the free queue
+    unchunked_prompt_stops_the_scan: bool = True  # else it is skipped
+    victim_returns_its_tokens: bool = True  # priority: taken out of the step, and on with the next
+    orders_equal_requests: bool = True  # priority: else equal (priority, arrival) is an error
+
+
+# October 2025.
+VLLM_0_11 = EngineRules(
+    name="vllm-0.11",
+    checks_the_full_prompt=False,
+    threshold_spares_a_lone_request=False,
+    unregistered_blocks_first=False,
+    unchunked_prompt_stops_the_scan=False,
+    victim_returns_its_tokens=False,
+    orders_equal_requests=False,
+)
+CURRENT = EngineRules()
+
+
+@dataclass(frozen=True, slots=True)
 class SchedulerConfig:
     """One replica. Defaults are those of vLLM 0.33 for a server on an H100-class GPU."""
 
@@ -27,6 +62,20 @@ class SchedulerConfig:
     max_num_active_seqs: int | None = None
     prefill_schedule_interval: int = 1
     async_scheduling: bool = True
+    # Hybrid models: several groups, and how state groups take part in prefix caching.
+    kv_groups: tuple[KvGroup, ...] = ()
+    mamba_cache_mode: Literal["none", "align"] = "none"
+    prefix_cache_retention_interval: int | None = 0
+    # Speculative decoding.
+    num_speculative_tokens: int = 0
+    num_lookahead_tokens: int = 0
+    num_hash_lookahead_tokens: int = 0
+    rules: EngineRules = CURRENT
+
+    @property
+    def is_plain(self) -> bool:
+        """One full-attention group, no drafts, current rules: what the counters cover."""
+        return not self.kv_groups and not self.num_speculative_tokens and self.rules == CURRENT
 
     @property
     def usable_blocks(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from collections.abc import Sequence as Items
 
 from capplan.simulator.requests import Request, Segment
@@ -19,15 +20,34 @@ class KeyBook:
         """Keys of the blocks of this request that another request may have or look for."""
         if not request.prefix and not request.reused:
             return ()
-        left = request.prompt_tokens
-        chain = []
+        chain = self._shared(request)
+        if request.reused:
+            chain.append(request.own_segment)
+        return self._of_chain(tuple(chain))
+
+    def own_keys(self, request: Request, lookahead: int) -> list[Hashable]:
+        """Keys of all its blocks; with `lookahead`, a key covers the next token as well."""
+        chain = (*self._shared(request), request.own_segment)
+        keys: list[Hashable] = list(self._of_chain(chain))
+        if not lookahead:
+            return keys
+        total, size = sum(tokens for _, tokens in chain), self._block_size
+        ends = [(position + 1) * size for position in range(len(keys))]
+        return [
+            (key, *_pieces(chain, end, end + 1))
+            for key, end in zip(keys, ends, strict=True)
+            if end < total
+        ]
+
+    @staticmethod
+    def _shared(request: Request) -> list[Segment]:
+        """The shared segments, cut to the prompt."""
+        left, chain = request.prompt_tokens, []
         for stream, tokens in request.prefix:
             if left and tokens:
                 chain.append((stream, min(tokens, left)))
                 left -= chain[-1][1]
-        if request.reused:
-            chain.append(request.own_segment)
-        return self._of_chain(tuple(chain))
+        return chain
 
     def _of_chain(self, chain: tuple[Segment, ...]) -> list[int]:
         known = self._chains.get(chain)

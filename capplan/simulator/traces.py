@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from capplan.simulator.config import SchedulerConfig
+from capplan.simulator.config import CURRENT, EngineRules, KvGroup, SchedulerConfig
 from capplan.simulator.core import Replica
+from capplan.simulator.detailed_clock import DetailedReplica
 from capplan.simulator.recorder import Recorder
 from capplan.simulator.requests import Outcome, Request, RequestRecord, Segment
 from capplan.simulator.step_time import AffineStepTime
@@ -55,15 +56,24 @@ def _clipped(request: Request) -> list[Segment]:
     return chain
 
 
-def config_of(scenario: Json) -> SchedulerConfig:
+def config_of(scenario: Json, rules: EngineRules = CURRENT) -> SchedulerConfig:
+    """The settings of a scenario; `rules` of another engine version apply where given."""
     names = SchedulerConfig.__dataclass_fields__
     options = {name: value for name, value in scenario["config"].items() if name in names}
-    return SchedulerConfig(**options, async_scheduling=scenario.get("mode") == "async")
+    options["async_scheduling"] = scenario.get("mode") == "async"
+    options["rules"] = rules
+    if not rules.checks_the_full_prompt:
+        options["scheduler_reserve_full_isl"] = False
+    groups = [KvGroup(**group) for group in options.get("kv_groups", ())]
+    options["kv_groups"] = tuple(groups)
+    return SchedulerConfig(**options)
 
 
-def replay(scenario: Json) -> Json:
+def replay(scenario: Json, rules: EngineRules = CURRENT) -> Json:
     """Simulate a scenario; the answer has the form of what it recorded."""
-    config = config_of(scenario)
+    config = config_of(scenario, rules)
+    if not config.is_plain:
+        return replay_in_detail(scenario, config)
     recorder = Recorder(asynchronous=config.async_scheduling)
     records: dict[str, RequestRecord] = {}
 
@@ -89,6 +99,47 @@ def replay(scenario: Json) -> Json:
         "steps": recorder.steps,
         "outcome": outcome.end,
     }
+
+
+def replay_in_detail(scenario: Json, config: SchedulerConfig) -> Json:
+    """The same, request by request, for what the counters do not cover."""
+    records: dict[str, RequestRecord] = {}
+    step_time = AffineStepTime(**scenario["step_time"])
+    replica = DetailedReplica(
+        config,
+        step_time,
+        lambda record: records.__setitem__(record.id, record),
+        record_steps=True,
+        reject=False,
+    )
+    outcome = replica.run(requests_of(scenario["requests"]))
+    left = {s.request.id: s for s in [*replica.scheduler.running, *replica.scheduler.waiting]}
+    per_request = []
+    for entry in scenario["requests"]:
+        record = records.get(entry["id"])
+        if record is None:
+            seq = left[entry["id"]]
+            record = seq.record()._replace(output_tokens=seq.outputs)
+        finished, admitted = entry["id"] not in left, record.first_scheduled_s >= 0
+        per_request.append(_request_json(record, finished=finished, admitted=admitted))
+    end_s = outcome.end_s
+    if config.async_scheduling or config.num_speculative_tokens:
+        end_s = max((r.finish_s for r in records.values()), default=0.0)
+    summary = {
+        "num_steps": outcome.num_steps,
+        "end_s": end_s,
+        "stalled": outcome.end == "stalled",
+        "unfinished": [entry["id"] for entry in scenario["requests"] if entry["id"] in left],
+        "tokens": outcome.scheduled_tokens,
+        "preemptions": outcome.num_preemptions,
+        "empty_steps": outcome.num_empty_passes,
+        "max_running": outcome.max_running,
+        "stale_outputs": replica.num_stale,
+        "wasted_tokens": replica.num_wasted,
+        "drafts": replica.num_drafts,
+        "accepted": replica.num_accepted,
+    }
+    return {"summary": summary, "per_request": per_request, "steps": replica.steps}
 
 
 def _request_json(record: RequestRecord, *, finished: bool, admitted: bool) -> Json:
