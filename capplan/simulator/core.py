@@ -228,7 +228,12 @@ class Replica:
                 next_arrival = coming.arrival_s if coming else inf
             before, steps = now, 0
 
-            if decodes and not in_prompt and (blocked or not waiting) and decodes <= tokens_per_step:
+            if (
+                decodes
+                and not in_prompt
+                and (blocked or not waiting)
+                and decodes <= tokens_per_step
+            ):
                 # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
                 # of the calendar that is no longer valid ends the stretch early; no harm.)
                 steps = calendar[0][0] + 1 - step if calendar else 1

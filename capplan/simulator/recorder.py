@@ -53,9 +53,7 @@ class Recorder:
         self.steps.append(record)
         return record
 
-    def empty(
-        self, replica: Replica, now: float, start: float, preempted: Items[Sequence]
-    ) -> None:
+    def empty(self, replica: Replica, now: float, start: float, preempted: Items[Sequence]) -> None:
         """A pass that scheduled nothing."""
         self._add(replica, (now, start, 0.0), [], preempted, replica.free)
 

@@ -41,3 +41,28 @@ class AffineStepTime:
             tokens += chunk
             context += before + chunk
         return self.a + self.b * tokens + self.c * context
+
+
+class HostTime:
+    """A step time with the engine's CPU work of `cpu_s` seconds a step.
+
+    Synchronous scheduling adds it to every step; asynchronous scheduling does it while the GPU
+    runs, so that a step takes the longer of the two.
+    """
+
+    def __init__(self, gpu: StepTime, cpu_s: float, *, asynchronous: bool) -> None:
+        self._gpu, self._cpu_s, self._asynchronous = gpu, cpu_s, asynchronous
+
+    def line(self, num_decodes: int, context_tokens: int) -> tuple[float, float, float]:
+        intercept, slope, limit = self._gpu.line(num_decodes, context_tokens)
+        if not self._asynchronous:
+            return intercept + self._cpu_s, slope, limit
+        if intercept + slope * context_tokens >= self._cpu_s:
+            return intercept, slope, limit
+        if slope > 0:
+            limit = min(limit, (self._cpu_s - intercept) / slope)
+        return self._cpu_s, 0.0, limit
+
+    def mixed(self, num_decodes: int, context_tokens: int, chunks: Items[ChunkSums]) -> float:
+        seconds = self._gpu.mixed(num_decodes, context_tokens, chunks)
+        return max(seconds, self._cpu_s) if self._asynchronous else seconds + self._cpu_s
