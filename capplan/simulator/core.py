@@ -20,7 +20,7 @@ from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord
 from capplan.simulator.scarce import scarce_pass
 from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.step_time import StepTime
+from capplan.simulator.step_time import ChunkSums, StepTime
 
 if TYPE_CHECKING:
     from capplan.simulator.recorder import Recorder
@@ -70,6 +70,7 @@ class Replica:
         self.free = config.usable_blocks
         self.in_flight = False  # asynchronous: a step whose result is not taken in
         self.last_prefill = NO_STEP  # last step that carried prefill
+        self.admitted_prefill = False
         self.scan_emptied = False  # the last admission scan emptied the queue
         self.num_preemptions = self.num_admissions = 0
         self.last_in_prompt = 0  # admissions up to this one have been sorted into `in_prompt`
@@ -164,27 +165,27 @@ class Replica:
 
         `step` is the number of the next pass.
         """
-        size = self.block_size
-        if self.recorder:
-            self.recorder.close(finished, self)
+        size, running, cache, recorder = self.block_size, self.running, self.cache, self.recorder
+        if recorder:
+            recorder.close(finished, self)
         for seq in finished:
             seq.finished = True
-            if seq not in self.running:  # preempted with its last token on the way
-                self.waiting.remove(seq)
-            else:
-                del self.running[seq]
+            if seq in running:
+                del running[seq]
                 registered = computed = seq.prompt + seq.end - 1
-                if seq.landing and seq.stops:  # one more decode is on its way
+                if seq.stops and seq.landing:  # one more decode is on its way
                     computed = self.step + seq.offset
                     self.remove_decode(seq)
-                if self.cache is None:
+                if cache is None:
                     self.free += -(-computed // size)
                 else:
                     self.continued.pop(seq, None)
-                    self.free += self.cache.leave(seq, computed, registered, preempted=False)
+                    self.free += cache.leave(seq, computed, registered, preempted=False)
+            else:  # preempted with its last token on the way
+                self.waiting.remove(seq)
             self.on_finish(seq.record())
-        if self.recorder:
-            self.recorder.released(self)
+        if recorder:
+            recorder.released(self)
 
     # The clock.
 
@@ -216,6 +217,7 @@ class Replica:
         now = start = idle_s = request_seconds = 0.0
         population = step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
         free, landing, blocked, end = self.free, self.landing, False, "finished"
+        wasteful = False  # one of `landing` ends by a stop token: it is scheduled once more
 
         while True:
             while next_arrival <= now:
@@ -237,7 +239,7 @@ class Replica:
                 # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
                 # of the calendar that is no longer valid ends the stretch early; no harm.)
                 steps = calendar[0][0] + 1 - step if calendar else 1
-                if landing and (waiting or recorder or any(s.stops for s in landing)):
+                if landing and (waiting or recorder or wasteful):
                     steps = 1  # what they free may matter to the next pass
                 if (steps // size + 1) * decodes > free:
                     steps = self.steps_with_blocks(steps, step, decodes, free)
@@ -306,6 +308,7 @@ class Replica:
                 need = opening[step % size]
                 enough, left = budget >= 0, budget
                 chunks: list[tuple[Sequence, int]] = []
+                sums: list[ChunkSums] = []
                 preempted: Items[Sequence] = ()
                 starved: Set[Sequence] = NOBODY
                 if in_prompt and not held:
@@ -324,24 +327,35 @@ class Replica:
                 if enough and need <= free:
                     free -= need
                     for seq, want in chunks:
+                        tokens += want
+                        sums.append((want, seq.computed))
                         seq.computed += want
                     served, context, budget = decodes, computed + decodes, left
                     if cache:
                         cache.take(need)
-                        if chunks or (waiting and self.continued):
+                        if self.continued and (chunks or waiting):
                             self.register_pass([seq for seq, _ in chunks])
+                        else:
+                            for seq, _ in chunks:
+                                if seq.keys:
+                                    cache.register(seq, seq.computed)
                 else:
                     self.num_decodes, self.computed, self.free = decodes, computed, free
                     scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
                     decodes, computed, free = self.num_decodes, self.computed, self.free
                     served, context, budget = scarce.decodes, scarce.context, scarce.budget
                     chunks, preempted, starved = scarce.chunks, scarce.preempted, scarce.starved
+                    for seq, want in chunks:
+                        tokens += want
+                        sums.append((want, seq.computed - want))
                 carried = len(chunks) > 0
                 # Then those that wait.
                 if not preempted:
                     if waiting and budget > 0 and len(running) < slots:
                         self.free = free
-                        carried = admit(chunks, budget, cut, start, held) or carried
+                        left = admit(chunks, sums, budget, cut, start, held)
+                        carried = carried or self.admitted_prefill
+                        tokens += budget - left
                         free = self.free
                         if len(running) > max_running:
                             max_running = len(running)
@@ -376,10 +390,6 @@ class Replica:
                         break
                     continue
                 if chunks:
-                    sums = []
-                    for seq, want in chunks:
-                        tokens += want
-                        sums.append((want, seq.computed - want))
                     dt = mixed(served, context, sums)
                 else:
                     base, slope, _ = line(served, context)
@@ -443,6 +453,7 @@ class Replica:
 
             request_seconds += population * (now - before)
             # Who got the last token in this step?
+            wasteful = False
             finished = []
             while calendar and calendar[0][0] < step:
                 last, number, seq = heappop(calendar)
@@ -453,6 +464,7 @@ class Replica:
                     if asynchronous:
                         seq.landing = True
                         if seq.stops:
+                            wasteful = True
                             continue
                     decodes -= 1
                     computed -= step + seq.offset
@@ -503,26 +515,29 @@ class Replica:
     def admit(
         self,
         chunks: list[tuple[Sequence, int]],
+        sums: list[ChunkSums],
         budget: int,
         cut: int,
         start: float,
         held: bool,
-    ) -> bool:
+    ) -> int:
         """Move requests from the queue to the running list until one does not fit.
 
-        Says whether an admission carried prefill: more than one token to compute.
+        Says what is left of the budget. `admitted_prefill`: one had more than a token to compute.
         """
         cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
         free, slots, hit = self.free, self.slots, 0
-        carried = False
+        self.admitted_prefill = False
         while budget > 0 and waiting and len(running) < slots:
             seq = waiting[0]
             gap, spare = seq.target, free
             if cache:
                 found = cache.find(seq)
-                hit = len(found) * size
-                gap -= hit
-                spare += sum([block.uses > 0 for block in found])
+                hit = 0
+                if found:
+                    hit = len(found) * size
+                    gap -= hit
+                    spare += sum([block.uses > 0 for block in found])
             want = gap
             if want > cut:
                 want = cut
@@ -545,21 +560,24 @@ class Replica:
             seq.admission = self.num_admissions
             seq.computed = hit + want
             if cache:
-                free -= cache.table.hold(found)
-                needed -= len(found)
+                if found:
+                    free -= cache.table.hold(found)
+                    needed -= len(found)
                 cache.take(needed)
                 seq.blocks = found
-                cache.register(seq, seq.computed)
+                if seq.keys:
+                    cache.register(seq, seq.computed)
             free -= needed
             budget -= want
             if gap > 1:
-                carried = True
-            seq.hits += (hit,)
+                self.admitted_prefill = True
+            seq.hits = (*seq.hits, hit) if seq.hits else (hit,)
             if seq.first_scheduled_s < 0:
                 seq.first_scheduled_s = start
             chunks.append((seq, want))
+            sums.append((want, hit))
         self.free = free
-        return carried
+        return budget
 
     def whole(self, seq: Sequence) -> int:
         """Blocks of all tokens known of a request."""

@@ -18,8 +18,10 @@ class PrefixCache:
 
     def find(self, seq: Sequence) -> list[Block]:
         """The blocks that its known tokens hit; at least one token is left to compute."""
-        limit = (seq.target - 1) // self.block_size
         found: list[Block] = []
+        if not seq.keys and not seq.num_preemptions:
+            return found
+        limit = (seq.target - 1) // self.block_size
         oldest = self.table.oldest
         for key in seq.keys[:limit]:
             block = oldest(key)
@@ -46,7 +48,8 @@ class PrefixCache:
         It holds blocks for `computed` tokens; those full with `registered` tokens are registered.
         """
         size = self.block_size
-        self.register(seq, registered)
+        if seq.keys:
+            self.register(seq, registered)
         full = registered // size
         if preempted:  # it will look for these when it is resumed
             for position in range(len(seq.blocks), full):

@@ -8,6 +8,7 @@ from capplan.simulator.blocks import Block
 from capplan.simulator.requests import Request, RequestRecord
 
 NO_STEP = -1
+new_record = tuple.__new__
 
 
 class Sequence:
@@ -47,16 +48,20 @@ class Sequence:
             self.stops = min(limit, room) > self.end
 
     def record(self) -> RequestRecord:
-        hits = self.hits
-        return RequestRecord(
-            self.request.id,
-            self.arrival_s,
-            self.first_scheduled_s,
-            self.first_token_s,
-            self.finish_s,
-            self.prompt,
-            self.end,
-            self.num_preemptions,
-            hits[0] if hits else 0,
-            hits[1:],
+        hits = self.hits or (0,)
+        # Not by the class's own __new__: this is called for every request.
+        return new_record(
+            RequestRecord,
+            (
+                self.request.id,
+                self.arrival_s,
+                self.first_scheduled_s,
+                self.first_token_s,
+                self.finish_s,
+                self.prompt,
+                self.end,
+                self.num_preemptions,
+                hits[0],
+                hits[1:],
+            ),
         )
