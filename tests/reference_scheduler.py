@@ -13,7 +13,7 @@ from typing import Any
 Json = dict[str, Any]
 
 
-class Livelock(Exception):
+class LivelockError(Exception):
     """Requests preempt each other for ever and none gets a token."""
 
 
@@ -186,7 +186,7 @@ class Engine:
             budget -= want
             at += 1
         if not pre:
-            carried |= self.admit(sched, admit, budget, cut, held, now)
+            carried |= self.admit(sched, admit, budget, cut, held)
             if not held:
                 self.scan_emptied = not self.waiting
         samples = []
@@ -198,7 +198,7 @@ class Engine:
                 samples.append(seq)
         self.fruitless = 0 if samples else self.fruitless + 1
         if self.fruitless > 3000:
-            raise Livelock
+            raise LivelockError
         if sched:
             self.executed += 1
             if carried:
@@ -211,9 +211,7 @@ class Engine:
             "context": sum(s.computed for s in sched),
         }  # fmt: skip
 
-    def admit(
-        self, sched: dict[Seq, int], admit: Json, budget: int, cut: int, held: bool, now: float
-    ) -> bool:
+    def admit(self, sched: dict[Seq, int], admit: Json, budget: int, cut: int, held: bool) -> bool:
         """The second half of a pass. Says whether an admission carried prefill."""
         config, carried = self.config, False
         slots = min(config["max_num_seqs"], config["max_num_active_seqs"] or 10**9)
@@ -329,7 +327,7 @@ class Engine:
 
     def record(
         self, step: Json, t: float, dt: float, out: Any, fin: Any, stale: Any, waste: Any
-    ) -> None:  # noqa: E501
+    ) -> None:
         sched = {seq.id: tokens for seq, tokens, _, _ in step["seqs"]}
         entry: Json = {"t": t, "dt": dt, "sched": sched, "admit": step["admit"], "pre": step["pre"]}
         if self.asynchronous:

@@ -13,6 +13,7 @@ from capplan.simulator.config import SchedulerConfig
 from capplan.simulator.content import KeyBook
 from capplan.simulator.groups import GroupManager, GroupTables, Table
 from capplan.simulator.queues import FcfsQueue, PriorityQueue
+from capplan.simulator.requests import Request
 from capplan.simulator.sequence import Sequence
 
 
@@ -26,8 +27,13 @@ class DetailedSequence(Sequence):
     in_prompt = False
 
     def __init__(
-        self, request, index: int, max_model_len: int, manager: GroupManager, books: list[KeyBook]
-    ) -> None:  # type: ignore[no-untyped-def]
+        self,
+        request: Request,
+        index: int,
+        max_model_len: int,
+        manager: GroupManager,
+        books: list[KeyBook],
+    ) -> None:
         super().__init__(request, index, max_model_len)
         room = max_model_len - self.prompt
         self.limit = min(request.max_tokens or request.output_tokens, room)
@@ -86,6 +92,9 @@ class DetailedScheduler:
         self.last_prefill = -1
         self.scan_emptied = False
         self.num_preemptions = 0
+
+    def present(self) -> list[Sequence]:
+        return [*self.running, *self.waiting]
 
     def arrive(self, seq: DetailedSequence) -> None:
         self._check_order(seq)

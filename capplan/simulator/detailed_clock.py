@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from typing import Any
 
 from capplan.simulator.config import SchedulerConfig, rejection_reason
 from capplan.simulator.detailed import DetailedScheduler, DetailedSequence, Pass
 from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord
-from capplan.simulator.step_time import StepTime
+from capplan.simulator.step_time import ChunkSums, ContextTime, StepTime
 
 
 class DetailedReplica:
@@ -19,13 +19,15 @@ class DetailedReplica:
     def __init__(
         self,
         config: SchedulerConfig,
-        step_time: StepTime,
+        step_time: StepTime | ContextTime,
         on_finish: Callable[[RequestRecord], object],
         *,
+        cpu_s: float = 0.0,
         record_steps: bool = False,
         reject: bool = True,
     ) -> None:
         self.config, self.step_time, self.on_finish = config, step_time, on_finish
+        self.cpu_s = cpu_s
         self.scheduler = DetailedScheduler(config)
         self.record_steps, self.reject = record_steps, reject
         self.steps: list[dict[str, Any]] = []
@@ -82,7 +84,7 @@ class DetailedReplica:
                     self.num_empty += 1
                 now = coming[0].arrival_s
                 request_seconds += present * (now - before)
-        left = sorted([*scheduler.running, *scheduler.waiting], key=lambda seq: seq.index)
+        left = sorted(scheduler.present(), key=lambda seq: seq.index)
         return Outcome(
             end=end,
             end_s=now,
@@ -98,7 +100,7 @@ class DetailedReplica:
             records=(),
         )
 
-    def _arrivals(self, requests: Iterable[Request]) -> Iterable[DetailedSequence]:
+    def _arrivals(self, requests: Iterable[Request]) -> Iterator[DetailedSequence]:
         last = -inf
         for index, request in enumerate(requests):
             if request.arrival_s < last:
@@ -114,19 +116,23 @@ class DetailedReplica:
             )
 
     def _duration(self, this: Pass) -> float:
-        decodes, context, chunks = 0, 0, []
+        contexts: list[int] = []  # of the decodes
+        chunks: list[ChunkSums] = []
         for item in this.items.values():
             self.tokens += item.tokens
             if item.decode:
-                decodes += 1
-                context += item.context
+                contexts.append(item.context)
             else:
                 chunks.append((item.tokens, item.context - item.tokens))
-        if chunks:
-            dt = self.step_time.mixed(decodes, context, chunks)
+        total = sum(contexts)
+        if isinstance(self.step_time, ContextTime):
+            dt = self.step_time.contexts(contexts, chunks)
+        elif chunks:
+            dt = self.step_time.mixed(len(contexts), total, chunks)
         else:
-            base, slope, _ = self.step_time.line(decodes, context)
-            dt = base + slope * context
+            base, slope, _ = self.step_time.line(len(contexts), total)
+            dt = base + slope * total
+        dt = max(dt, self.cpu_s) if self.config.async_scheduling else dt + self.cpu_s
         self.busy_s += dt
         return dt
 
@@ -163,7 +169,9 @@ class DetailedReplica:
     def _take_in(self, step: Pass, record: dict[str, Any], end_s: float) -> None:
         out: dict[str, int] = {}
         verify: dict[str, list[int]] = {}
-        stale, waste, fin = [], [], []
+        stale: list[str] = []
+        waste: list[str] = []
+        fin: list[str] = []
         for seq, item in step.items.items():
             name = seq.request.id
             if seq.finished:

@@ -8,7 +8,7 @@ position holds the state after these tokens.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from math import gcd, lcm
 
 from capplan.simulator.config import KvGroup, SchedulerConfig
@@ -263,12 +263,12 @@ class GroupManager:
     ) -> tuple[int, list[Table]]:
         members, size = self.kinds[kind], kind.block_size
 
-        def at(position: int) -> list[PoolBlock] | None:
+        def at(position: int) -> list[PoolBlock | None] | None:
             copies = [self.pool.found.get((kind, i, keys[i][position])) for i in members]
             return [c[0] for c in copies if c] if all(copies) else None
 
         places = limit // size
-        found: list[list[PoolBlock] | None] = [None] * places
+        found: list[list[PoolBlock | None] | None] = [None] * places
         if kind.kind == "full":
             length = 0
             while length < places and (here := at(length)):
@@ -281,7 +281,12 @@ class GroupManager:
         columns = [here or empty for here in found[:length]]
         return length * size, [[column[n] for column in columns] for n in range(len(members))]
 
-    def _find_backwards(self, kind, at, found) -> int:  # type: ignore[no-untyped-def]
+    def _find_backwards(
+        self,
+        kind: KvGroup,
+        at: Callable[[int], list[PoolBlock | None] | None],
+        found: list[list[PoolBlock | None] | None],
+    ) -> int:
         """Sliding and state groups: the last boundary with enough positions in front of it."""
         size, depth, run = kind.block_size, self._depth(kind), 0
         for position in range(len(found) - 1, -1, -1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from capplan.simulator.sequence import Sequence
@@ -22,6 +23,9 @@ class PriorityQueue:
 
     def __len__(self) -> int:
         return len(self._heap)
+
+    def __iter__(self) -> Iterator[Sequence]:
+        return (entry[-1] for entry in self._heap)
 
     def __getitem__(self, index: int) -> Sequence:
         return self._heap[index][-1]

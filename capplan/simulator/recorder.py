@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from capplan.simulator.sequence import NO_STEP, Sequence
 
 if TYPE_CHECKING:
-    from capplan.simulator.core import Replica
+    from capplan.simulator.state import ReplicaState
 
 
 class Recorder:
@@ -25,7 +25,7 @@ class Recorder:
 
     def _add(
         self,
-        replica: Replica,
+        replica: ReplicaState,
         times: tuple[float, float, float],
         got: list[tuple[Sequence, int]],
         preempted: Items[Sequence],
@@ -53,13 +53,15 @@ class Recorder:
         self.steps.append(record)
         return record
 
-    def empty(self, replica: Replica, now: float, start: float, preempted: Items[Sequence]) -> None:
+    def empty(
+        self, replica: ReplicaState, now: float, start: float, preempted: Items[Sequence]
+    ) -> None:
         """A pass that scheduled nothing."""
         self._add(replica, (now, start, 0.0), [], preempted, replica.free)
 
     def executed(
         self,
-        replica: Replica,
+        replica: ReplicaState,
         now: float,
         start: float,
         dt: float,
@@ -83,7 +85,7 @@ class Recorder:
         self._open.append((record, open_))
 
     def stretch(
-        self, replica: Replica, first: int, steps: int, now: float, start: float, computed: int
+        self, replica: ReplicaState, first: int, steps: int, now: float, start: float, computed: int
     ) -> None:
         """Steps of decodes only, from step `first` on: the same sums once more, one by one."""
         going = [s for s in replica.running if not s.landing or s.stops]
@@ -101,7 +103,7 @@ class Recorder:
             if step < first + steps - 1 and len(self._open) > self.asynchronous:
                 self._close([], free)
 
-    def close(self, finished: list[Sequence], replica: Replica) -> None:
+    def close(self, finished: list[Sequence], replica: ReplicaState) -> None:
         """The result of the oldest step is taken in."""
         if self._open:
             self._close(finished, replica.free)
@@ -124,7 +126,7 @@ class Recorder:
             if samples:
                 record["out"].append(seq.request.id)
 
-    def released(self, replica: Replica) -> None:
+    def released(self, replica: ReplicaState) -> None:
         """The blocks of the requests that finished are free."""
         if self._closed is not None:
             self._closed["free_end"] = replica.free

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from capplan.simulator.sequence import NO_STEP, Sequence
 
 if TYPE_CHECKING:
-    from capplan.simulator.core import Replica
+    from capplan.simulator.state import ReplicaState
 
 
 @dataclass(slots=True)
@@ -24,14 +24,16 @@ class ScarcePass:
     starved: set[Sequence] = field(default_factory=set)  # decodes that got nothing
 
 
-def scarce_pass(replica: Replica, cut: int, *, held: bool, budget_suffices: bool) -> ScarcePass:
+def scarce_pass(
+    replica: ReplicaState, cut: int, *, held: bool, budget_suffices: bool
+) -> ScarcePass:
     """The first half of a pass: running requests."""
     if budget_suffices and replica.config.policy == "fcfs":
         return _out_of_blocks(replica, cut, held=held)
     return _in_order(replica, cut, held=held)
 
 
-def _out_of_blocks(replica: Replica, cut: int, *, held: bool) -> ScarcePass:
+def _out_of_blocks(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
     """Everybody's tokens fit the budget, and victims leave from the end of the list.
 
     Then only those that need a block have to be looked at, and no victim was served before.
@@ -67,7 +69,7 @@ def _out_of_blocks(replica: Replica, cut: int, *, held: bool) -> ScarcePass:
     return result
 
 
-def _in_order(replica: Replica, cut: int, *, held: bool) -> ScarcePass:
+def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
     """One by one in the order of the running list."""
     size, step = replica.block_size, replica.step
     order = list(replica.running)
@@ -126,13 +128,13 @@ def _in_order(replica: Replica, cut: int, *, held: bool) -> ScarcePass:
     return result
 
 
-def _take(replica: Replica, blocks: int) -> None:
+def _take(replica: ReplicaState, blocks: int) -> None:
     replica.free -= blocks
     if replica.cache is not None:
         replica.cache.take(blocks)
 
 
-def _starve(replica: Replica, seq: Sequence) -> None:
+def _starve(replica: ReplicaState, seq: Sequence) -> None:
     """The step passes a decode by: everything about it is due one step later."""
     replica.opening[seq.phase] -= 1
     seq.offset -= 1

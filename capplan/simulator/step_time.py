@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 # Prefill tokens given to one request in one step, and the tokens computed before.
 ChunkSums = tuple[int, int]
@@ -22,6 +22,14 @@ class StepTime(Protocol):
 
     def mixed(self, num_decodes: int, context_tokens: int, chunks: Items[ChunkSums]) -> float:
         """A step of decodes and prefill chunks."""
+
+
+@runtime_checkable
+class ContextTime(Protocol):
+    """Step time for attention windows, which sums of contexts do not determine."""
+
+    def contexts(self, decodes: Items[int], chunks: Items[ChunkSums]) -> float:
+        """A step of decodes with these contexts at its end, and of prefill chunks."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def replay(scenario: Json, rules: EngineRules = CURRENT) -> Json:
     step_time = AffineStepTime(**scenario["step_time"])
     replica = Replica(config, step_time, keep, recorder, reject=False)
     outcome = replica.run(requests_of(scenario["requests"]))
-    left = {seq.request.id: seq for seq in [*replica.running, *replica.waiting]}
+    left = {seq.request.id: seq for seq in replica.present()}
     per_request = []
     for entry in scenario["requests"]:
         record = records.get(entry["id"])
@@ -113,7 +113,7 @@ def replay_in_detail(scenario: Json, config: SchedulerConfig) -> Json:
         reject=False,
     )
     outcome = replica.run(requests_of(scenario["requests"]))
-    left = {s.request.id: s for s in [*replica.scheduler.running, *replica.scheduler.waiting]}
+    left = {s.request.id: s for s in replica.scheduler.present()}
     per_request = []
     for entry in scenario["requests"]:
         record = records.get(entry["id"])
