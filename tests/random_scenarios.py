@@ -14,14 +14,13 @@ def scenario(seed: int) -> Json:
     rng = random.Random(seed)
     block_size = rng.choice([1, 2, 3, 4, 8, 16, 32])
     longest = rng.choice([12, 40, 120, 400])
-    blocks = max(3, int(rng.choice([1.05, 1.2, 1.5, 2, 3, 6, 30]) * longest / block_size)) + 2
     budget = rng.choice([3, 8, 16, 33, 64, 256, 1024])
     cap = rng.choice([1, 2, 4, 8, 20, 64, 64])
     chunked = rng.random() < 0.85
     threshold = rng.choice([0, 0, 0, 1, 4, 9, 30])
     config = {
         "block_size": block_size,
-        "num_gpu_blocks": blocks,
+        "num_gpu_blocks": 0,
         "max_num_seqs": cap,
         "max_num_batched_tokens": budget,
         "max_model_len": rng.choice([longest + 1, longest * 2, 4096]),
@@ -35,12 +34,16 @@ def scenario(seed: int) -> Json:
         "max_num_active_seqs": rng.choice([None, None, None, 1, 2, 4]),
         "prefill_schedule_interval": rng.choice([1, 1, 1, 2, 5]),
     }
+    requests = _requests(rng, longest, config["max_model_len"])
+    largest = max(-(-(r["prompt_len"] + r["output_len"]) // block_size) for r in requests)
+    room = rng.choice([0.9, 1.0, 1.0, 1.2, 1.5, 1.5, 2, 2, 3, 6, 30])
+    config["num_gpu_blocks"] = max(2, int(largest * room)) + 1
     result: Json = {
         "name": f"random_{seed}",
         "mode": rng.choice(["sync", "async"]),
         "config": config,
         "step_time": dict(DYADIC),
-        "requests": _requests(rng, longest, config["max_model_len"]),
+        "requests": requests,
     }
     if rng.random() < 0.3:  # sums must then be made in the same order as well
         result["step_time"] = {"a": 0.0071, "b": 1.3e-5, "c": 7.1e-8}
@@ -56,7 +59,7 @@ def _requests(rng: random.Random, longest: int, max_model_len: int) -> list[Json
         if rng.random() < 0.8:
             clock += round(rng.expovariate(1.0) * rate / TICK_S) * TICK_S
         prompt = rng.randint(1, max(1, int(longest * rng.choice([0.1, 0.3, 0.6]))))
-        output = rng.randint(1, max(1, min(longest // 2, rng.choice([2, 10, 60, 200]))))
+        output = rng.randint(1, max(1, min(longest // 2, rng.choice([2, 20, 60, 200, 200]))))
         entry: Json = {"id": f"r{index:02d}", "arrival_s": clock}
         kind = rng.random() if shared else 1.0
         if kind < 0.25:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from collections.abc import Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from capplan.simulator.sequence import NO_STEP, Sequence
-
-if TYPE_CHECKING:
-    from capplan.simulator.state import ReplicaState
+from capplan.simulator.state import ReplicaState
 
 
 class Recorder:

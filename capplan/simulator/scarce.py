@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heappush
-from typing import TYPE_CHECKING
 
 from capplan.simulator.sequence import NO_STEP, Sequence
-
-if TYPE_CHECKING:
-    from capplan.simulator.state import ReplicaState
+from capplan.simulator.state import ReplicaState
 
 
 @dataclass(slots=True)

@@ -6,9 +6,10 @@ a block in steps of each phase) and an entry in a calendar of last steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Sequence as Items
 from math import inf
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from capplan.simulator.config import SchedulerConfig, rejection_reason
 from capplan.simulator.prefix_cache import PrefixCache
@@ -17,8 +18,37 @@ from capplan.simulator.requests import Rejection, Request, RequestRecord
 from capplan.simulator.sequence import NO_STEP, Sequence
 from capplan.simulator.step_time import ChunkSums, StepTime
 
-if TYPE_CHECKING:
-    from capplan.simulator.recorder import Recorder
+
+class Observer(Protocol):
+    """Is told what happens in every pass. It changes nothing; see `recorder`."""
+
+    def empty(
+        self, replica: ReplicaState, now: float, start: float, preempted: Items[Sequence]
+    ) -> None:
+        """A pass scheduled nothing."""
+
+    def executed(
+        self,
+        replica: ReplicaState,
+        now: float,
+        start: float,
+        dt: float,
+        chunks: list[tuple[Sequence, int]],
+        starved: Set[Sequence],
+        preempted: Items[Sequence],
+    ) -> None:
+        """A pass scheduled something; the counters have not moved on yet."""
+
+    def stretch(
+        self, replica: ReplicaState, first: int, steps: int, now: float, start: float, computed: int
+    ) -> None:
+        """`steps` steps of decodes only, from step `first` on."""
+
+    def close(self, finished: list[Sequence], replica: ReplicaState) -> None:
+        """The result of the oldest step is taken in."""
+
+    def released(self, replica: ReplicaState) -> None:
+        """The blocks of the requests that finished are free."""
 
 
 class ReplicaState:
@@ -29,7 +59,7 @@ class ReplicaState:
         config: SchedulerConfig,
         step_time: StepTime,
         on_finish: Callable[[RequestRecord], object],
-        recorder: Recorder | None = None,
+        recorder: Observer | None = None,
         *,
         reject: bool = True,
     ) -> None:
@@ -79,7 +109,8 @@ class ReplicaState:
                 raise ValueError(f"request {request.id} arrives before its predecessor")
             last = request.arrival_s
             tokens = request.prompt_tokens + request.output_tokens
-            if self.reject and not 1 < tokens < self.harmless:
+            some = request.prompt_tokens > 0 and request.output_tokens > 0
+            if self.reject and not (some and tokens < self.harmless):
                 reason = rejection_reason(request, config)
                 if reason is not None:
                     self.rejected.append(Rejection(request.id, reason))

@@ -69,12 +69,22 @@ def config_of(scenario: Json, rules: EngineRules = CURRENT) -> SchedulerConfig:
     return SchedulerConfig(**options)
 
 
-def replay(scenario: Json, rules: EngineRules = CURRENT) -> Json:
+def replay(scenario: Json, rules: EngineRules = CURRENT, recorder: Recorder | None = None) -> Json:
     """Simulate a scenario; the answer has the form of what it recorded."""
     config = config_of(scenario, rules)
     if not config.is_plain:
         return replay_in_detail(scenario, config)
-    recorder = Recorder(asynchronous=config.async_scheduling)
+    if recorder is None:
+        recorder = Recorder(asynchronous=config.async_scheduling)
+    result = replay_results(scenario, config, recorder)
+    recorded = {"stale_outputs": recorder.num_stale, "wasted_tokens": recorder.num_wasted_tokens}
+    return {**result, "summary": result["summary"] | recorded, "steps": recorder.steps}
+
+
+def replay_results(
+    scenario: Json, config: SchedulerConfig, recorder: Recorder | None = None
+) -> Json:
+    """By the counters: what became of each request, and the summary. Steps go to a recorder."""
     records: dict[str, RequestRecord] = {}
 
     def keep(record: RequestRecord) -> None:
@@ -94,9 +104,8 @@ def replay(scenario: Json, rules: EngineRules = CURRENT) -> Json:
         else:
             per_request.append(_request_json(record, finished=True, admitted=True))
     return {
-        "summary": _summary(outcome, recorder, records, scenario),
+        "summary": _summary(outcome, records, scenario, config),
         "per_request": per_request,
-        "steps": recorder.steps,
         "outcome": outcome.end,
     }
 
@@ -122,24 +131,15 @@ def replay_in_detail(scenario: Json, config: SchedulerConfig) -> Json:
             record = seq.record()._replace(output_tokens=seq.outputs)
         finished, admitted = entry["id"] not in left, record.first_scheduled_s >= 0
         per_request.append(_request_json(record, finished=finished, admitted=admitted))
-    end_s = outcome.end_s
-    if config.async_scheduling or config.num_speculative_tokens:
-        end_s = max((r.finish_s for r in records.values()), default=0.0)
-    summary = {
-        "num_steps": outcome.num_steps,
-        "end_s": end_s,
-        "stalled": outcome.end == "stalled",
-        "unfinished": [entry["id"] for entry in scenario["requests"] if entry["id"] in left],
-        "tokens": outcome.scheduled_tokens,
-        "preemptions": outcome.num_preemptions,
-        "empty_steps": outcome.num_empty_passes,
-        "max_running": outcome.max_running,
-        "stale_outputs": replica.num_stale,
-        "wasted_tokens": replica.num_wasted,
-        "drafts": replica.num_drafts,
-        "accepted": replica.num_accepted,
+    summary = _summary(outcome, records, scenario, config)
+    summary |= {"stale_outputs": replica.num_stale, "wasted_tokens": replica.num_wasted}
+    summary |= {"drafts": replica.num_drafts, "accepted": replica.num_accepted}
+    return {
+        "summary": summary,
+        "per_request": per_request,
+        "steps": replica.steps,
+        "outcome": outcome.end,
     }
-    return {"summary": summary, "per_request": per_request, "steps": replica.steps}
 
 
 def _request_json(record: RequestRecord, *, finished: bool, admitted: bool) -> Json:
@@ -157,10 +157,10 @@ def _request_json(record: RequestRecord, *, finished: bool, admitted: bool) -> J
 
 
 def _summary(
-    outcome: Outcome, recorder: Recorder, records: dict[str, RequestRecord], scenario: Json
+    outcome: Outcome, records: dict[str, RequestRecord], scenario: Json, config: SchedulerConfig
 ) -> Json:
     end_s = outcome.end_s
-    if recorder.asynchronous:
+    if config.async_scheduling or config.num_speculative_tokens:
         end_s = max((r.finish_s for r in records.values()), default=0.0)
     left = set(outcome.unfinished)
     return {
@@ -172,8 +172,6 @@ def _summary(
         "preemptions": outcome.num_preemptions,
         "empty_steps": outcome.num_empty_passes,
         "max_running": outcome.max_running,
-        "stale_outputs": recorder.num_stale,
-        "wasted_tokens": recorder.num_wasted_tokens,
     }
 
 
