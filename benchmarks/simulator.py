@@ -94,8 +94,8 @@ def ours(case: str, trace: str | None) -> dict[str, Any]:
         if traffic == "heavy":
             requests = list(requests)
         options |= {"max_num_batched_tokens": 8192, "max_num_seqs": 512}
-    begin = time.process_time()
     step_time = model_step_time() if timer == "model" else affine_step_time()
+    begin = time.process_time()
     arrived, first, finished = array("d"), array("d"), array("d")
 
     def keep(record: Any) -> None:

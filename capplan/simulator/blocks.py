@@ -40,7 +40,7 @@ class BlockTable:
     def __init__(self, usable_blocks: int) -> None:
         self._blank = usable_blocks  # at the front
         self._queue: OrderedDict[Block | Run, None] = OrderedDict()
-        self._found: dict[Hashable, list[Block]] = {}  # oldest first
+        self.found: dict[Hashable, list[Block]] = {}  # oldest first
 
     def take(self, number: int) -> None:
         """Take blocks from the front. The caller knows that there are as many."""
@@ -56,22 +56,18 @@ class BlockTable:
         self._blank = blank - number
 
     def _forget(self, block: Block) -> None:
-        copies = self._found[block.key]
+        copies = self.found[block.key]
         if len(copies) == 1:
-            del self._found[block.key]
+            del self.found[block.key]
         else:
             copies.remove(block)
-
-    def oldest(self, key: Hashable) -> Block | None:
-        copies = self._found.get(key)
-        return copies[0] if copies else None
 
     def add(self, key: Hashable) -> Block:
         """Make a block that somebody holds findable."""
         block = Block(key)
-        copies = self._found.get(key)
+        copies = self.found.get(key)
         if copies is None:
-            self._found[key] = [block]
+            self.found[key] = [block]
         else:
             copies.append(block)
         return block

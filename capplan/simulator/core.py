@@ -34,14 +34,15 @@ class Replica(ReplicaState):
         """
         config, cache, recorder = self.config, self.cache, self.recorder
         asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
-        tokens_per_step, interval = config.max_num_batched_tokens, config.prefill_schedule_interval
+        tokens_per_step, longest = config.max_num_batched_tokens, config.max_model_len
+        paced = config.prefill_schedule_interval > 1
         line, mixed, admit = self.step_time.line, self.step_time.mixed, self.admit
         running, waiting, calendar = self.running, self.waiting, self.calendar
         opening, in_prompt = self.opening, self.in_prompt
         cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
         fcfs = config.policy == "fcfs"
         # May a blocked head of the queue be taken to stay so while decodes only go on?
-        steady_head = not config.long_prefill_token_threshold_adaptive and interval == 1
+        steady_head = not config.long_prefill_token_threshold_adaptive and not paced
         if cache:
             steady_head = steady_head and config.scheduler_reserve_full_isl
         patience = 10_000 + 2 * config.max_model_len
@@ -80,27 +81,27 @@ class Replica(ReplicaState):
                     steps = self.steps_with_blocks(steps, step, decodes, free)
             if steps:
                 first, first_start, first_computed = step, start, computed
-                done = 0
-                context = computed + decodes
+                done, context = 0, computed + decodes
                 while done < steps and now < next_arrival:
                     base, slope, limit = line(decodes, context)
                     until = steps
                     if context + (steps - done) * decodes > limit:
                         until = min(steps, done + max(1, ceil((limit - context) / decodes)))
+                    segment = range(context, context + (until - done) * decodes, decodes)
                     if asynchronous:
-                        for done in range(done + 1, until + 1):  # noqa: B007, B020
+                        for context in segment:  # noqa: B007
                             now = start
                             start += base + slope * context
-                            context += decodes
                             if now >= next_arrival:
                                 break
                     else:
-                        for done in range(done + 1, until + 1):  # noqa: B007, B020
+                        for context in segment:  # noqa: B007
                             start += base + slope * context
-                            context += decodes
                             if start >= next_arrival:
                                 break
                         now = start
+                    context += decodes
+                    done = (context - computed) // decodes - 1
                 computed = context - decodes
                 step += done
                 tokens += done * decodes
@@ -126,22 +127,20 @@ class Replica(ReplicaState):
                 free -= taken
                 if cache:
                     cache.take(taken)
-                if interval > 1:
+                if paced:
                     self.scan_emptied = True  # nobody waits, see `steady_head`
                 fruitless = 0
             elif population:
                 # One pass. First those that run.
-                cut = config.max_model_len
+                cut, held = longest, False
                 if cuts and population > 1:
-                    cut = config.long_prefill_token_threshold
-                    if config.long_prefill_token_threshold_adaptive:
-                        cut = max(cut, tokens_per_step // population)
-                    cut = cut or config.max_model_len
-                self.step = step
-                held = interval > 1 and self.prefill_is_held()
-                budget = tokens_per_step - decodes
+                    cut = self.prompt_cut(population)
+                if paced:
+                    self.step = step
+                    held = self.prefill_is_held()
+                left = tokens_per_step - decodes
                 need = opening[step % size]
-                enough, left = budget >= 0, budget
+                enough = left >= 0
                 chunks: list[tuple[Sequence, int]] = []
                 sums: list[ChunkSums] = []
                 preempted: Items[Sequence] = ()
@@ -169,12 +168,14 @@ class Replica(ReplicaState):
                     if cache:
                         cache.take(need)
                         if self.continued and (chunks or waiting):
+                            self.step = step
                             self.register_pass([seq for seq, _ in chunks])
                         else:
                             for seq, _ in chunks:
                                 if seq.keys:
                                     cache.register(seq, seq.computed)
                 else:
+                    self.step = step
                     self.num_decodes, self.computed, self.free = decodes, computed, free
                     scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
                     decodes, computed, free = self.num_decodes, self.computed, self.free
@@ -183,18 +184,20 @@ class Replica(ReplicaState):
                     for seq, want in chunks:
                         tokens += want
                         sums.append((want, seq.computed - want))
-                carried = len(chunks) > 0
+                if paced and chunks:
+                    self.last_prefill = step
                 # Then those that wait.
                 if not preempted:
                     if waiting and budget > 0 and len(running) < slots:
                         self.free = free
                         left = admit(chunks, sums, budget, cut, start, held)
-                        carried |= self.admitted_prefill
+                        if self.admitted_prefill:
+                            self.last_prefill = step
                         tokens += budget - left
                         free = self.free
                         if len(running) > max_running:
                             max_running = len(running)
-                    if interval > 1 and not held:
+                    if paced and not held:
                         self.scan_emptied = not waiting
                 if not served and not chunks:
                     # Nothing to run: take in what is in flight, or wait for an arrival.
@@ -230,11 +233,9 @@ class Replica(ReplicaState):
                     base, slope, _ = line(served, context)
                     dt = base + slope * context
                 if recorder:
-                    self.free = free
+                    self.step, self.free = step, free
                     recorder.executed(self, now, start, dt, chunks, starved, preempted)
                 # The step runs.
-                if carried:
-                    self.last_prefill = step
                 step += 1
                 tokens += served
                 computed += served
@@ -265,10 +266,9 @@ class Replica(ReplicaState):
                         if cache and seq.request.reused:
                             self.continued[seq] = None
                     self.last_in_prompt = self.num_admissions
-                blocked = (
-                    steady_head and not chunks and not preempted and not starved
-                    and not self.continued and len(waiting) > 0
-                )  # fmt: skip
+                blocked = False
+                if waiting and steady_head and not chunks:
+                    blocked = not preempted and not starved and not self.continued
                 if fruitless > patience:
                     end = "livelock"
                     break

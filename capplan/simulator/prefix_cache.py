@@ -22,18 +22,18 @@ class PrefixCache:
         if not seq.keys and not seq.num_preemptions:
             return found
         limit = (seq.target - 1) // self.block_size
-        oldest = self.table.oldest
+        copies_of = self.table.found.get  # asked once for every block of every prompt
         for key in seq.keys[:limit]:
-            block = oldest(key)
-            if block is None:
+            copies = copies_of(key)
+            if copies is None:
                 return found
-            found.append(block)
+            found.append(copies[0])
         if seq.num_preemptions:  # its own blocks of earlier lives, findable under a private key
             for position in range(len(seq.keys), limit):
-                block = oldest((seq.index, position))
-                if block is None:
+                copies = copies_of((seq.index, position))
+                if copies is None:
                     break
-                found.append(block)
+                found.append(copies[0])
         return found
 
     def register(self, seq: Sequence, tokens: int) -> None:

@@ -127,6 +127,14 @@ class ReplicaState:
 
     # The rare parts of a pass.
 
+    def prompt_cut(self, population: int) -> int:
+        """Tokens that one prompt may get in a step, with others in the engine."""
+        config = self.config
+        cut = config.long_prefill_token_threshold
+        if config.long_prefill_token_threshold_adaptive:
+            cut = max(cut, config.max_num_batched_tokens // population)
+        return cut or config.max_model_len
+
     def prefill_is_held(self) -> bool:
         """Within `prefill_schedule_interval` steps of the last prefill, if nobody waits for it."""
         if self.last_prefill == NO_STEP or not self.scan_emptied:
