@@ -89,13 +89,13 @@ class Replica(ReplicaState):
                         until = min(steps, done + max(1, ceil((limit - context) / decodes)))
                     segment = range(context, context + (until - done) * decodes, decodes)
                     if asynchronous:
-                        for context in segment:  # noqa: B007
+                        for context in segment:
                             now = start
                             start += base + slope * context
                             if now >= next_arrival:
                                 break
                     else:
-                        for context in segment:  # noqa: B007
+                        for context in segment:
                             start += base + slope * context
                             if start >= next_arrival:
                                 break

@@ -78,11 +78,14 @@ class ModelStepTime:
         self._decodes = Curve(lambda mean: model.decode(1.0, {None: mean}).attention_s)
         self._prefill = Curve(lambda ratio: _prefill_attention_s(model, ratio))
         self._decode_segment = self._prefill_segment = EMPTY
-        self._fixed: dict[tuple[int, int], float] = {}  # by tokens and sampled rows
+        # Matrix products and collectives by tokens; what sampling adds by rows.
+        self._by_tokens: dict[int, float] = {}
+        self._by_rows: dict[int, float] = {}
 
     def line(self, num_decodes: int, context_tokens: int) -> tuple[float, float, float]:
-        fixed = self._fixed.get((num_decodes, num_decodes))
-        if fixed is None:
+        try:
+            fixed = self._by_tokens[num_decodes] + self._by_rows[num_decodes]
+        except KeyError:
             fixed = self._fixed_s(num_decodes, num_decodes)
         mean = context_tokens / num_decodes
         intercept, slope, start, end = self._decode_segment
@@ -96,10 +99,12 @@ class ModelStepTime:
             tokens += chunk
             reads += chunk * before + chunk * (chunk + 1) // 2
             loaded += before + 2 * chunk  # read and written
+        tokens += num_decodes
         rows = num_decodes + len(chunks)
-        seconds = self._fixed.get((num_decodes + tokens, rows))
-        if seconds is None:
-            seconds = self._fixed_s(num_decodes + tokens, rows)
+        try:
+            seconds = self._by_tokens[tokens] + self._by_rows[rows]
+        except KeyError:
+            seconds = self._fixed_s(tokens, rows)
         intercept, slope, start, end = self._prefill_segment
         if not start <= reads / loaded < end:
             segment = self._prefill_segment = self._prefill.segment(reads / loaded)
@@ -114,9 +119,9 @@ class ModelStepTime:
         return seconds
 
     def _fixed_s(self, tokens: int, rows: int) -> float:
-        seconds = self._products(tokens) + self._sampling(rows)
-        self._fixed[tokens, rows] = seconds
-        return seconds
+        self._by_tokens[tokens] = self._products(tokens)
+        self._by_rows[rows] = self._sampling(rows)
+        return self._by_tokens[tokens] + self._by_rows[rows]
 
 
 def _products_s(model: StepModel, tokens: float) -> float:
