@@ -88,17 +88,21 @@ class BlockTable:
 
         Its table is: `named` ones, `nameless` registered ones, `unregistered` ones.
         """
-        self._blank += unregistered
+        freed = self.release_nameless(nameless, unregistered)
         queue = self._queue
-        if nameless:
-            queue[Run(nameless)] = None
-        freed = unregistered + nameless
         for block in reversed(named):
             block.uses -= 1
             if not block.uses:
                 queue[block] = None
                 freed += 1
         return freed
+
+    def release_nameless(self, registered: int, unregistered: int) -> int:
+        """Release blocks that nobody will look up; says how many."""
+        self._blank += unregistered
+        if registered:
+            self._queue[Run(registered)] = None
+        return registered + unregistered
 
     @property
     def num_free(self) -> int:

@@ -48,6 +48,9 @@ class PrefixCache:
         It holds blocks for `computed` tokens; those full with `registered` tokens are registered.
         """
         size = self.block_size
+        if not (seq.keys or seq.blocks or preempted):
+            full, held = registered // size, -(-computed // size)
+            return self.table.release_nameless(full, held - full)
         if seq.keys:
             self.register(seq, registered)
         full = registered // size
