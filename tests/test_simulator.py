@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 
@@ -14,6 +15,7 @@ from random_scenarios import scenario as random_scenario
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import Chunk, StepModel
 from capplan.simulator.config import KvGroup, SchedulerConfig
+from capplan.simulator.detailed_clock import DetailedReplica
 from capplan.simulator.model_step_time import ModelContextTime, ModelStepTime
 from capplan.simulator.requests import Outcome, Request
 from capplan.simulator.simulate import simulate
@@ -358,3 +360,36 @@ def test_a_stream_is_read_one_request_ahead() -> None:
     outcome = simulate(stream(), config(), AFFINE, on_finish=sink)  # type: ignore[arg-type]
     assert outcome.records == ()
     assert left[0] == 2000
+
+
+GROUPS = {
+    "sliding": (KvGroup("sliding", 8, 20), KvGroup("full", 8)),
+    "two windows": (KvGroup("sliding", 8, 20), KvGroup("sliding", 8, 50), KvGroup("full", 8)),
+    "state": (KvGroup("mamba", 8), KvGroup("mamba", 8), KvGroup("full", 8)),
+}
+
+
+@pytest.mark.parametrize("kind", [*GROUPS, "drafts"])
+def test_hybrid_and_speculative_runs_give_every_block_back(kind: str) -> None:
+    """Whatever happens on the way: preemptions, hits, rejected drafts, stop tokens."""
+    preemptions = 0
+    for seed in range(120):
+        case = random_scenario(seed)
+        case["config"] |= {"block_size": 8, "num_gpu_blocks": 60, "max_num_batched_tokens": 64}
+        case["config"] |= {"long_prefill_token_threshold": 0, "max_model_len": 400}
+        case["config"]["long_prefill_token_threshold_adaptive"] = False
+        options: dict[str, object] = {"kv_groups": GROUPS.get(kind, ())}
+        if kind == "state":
+            options |= {"mamba_cache_mode": "align", "prefix_cache_retention_interval": seed % 3}
+        if kind == "drafts":
+            options |= {"num_speculative_tokens": 3, "num_lookahead_tokens": 3 * (seed % 2)}
+            for entry in case["requests"]:
+                entry.pop("max_tokens", None)
+                entry["accept"] = [seed % 4, 3, 0]
+        settings = replace(config_of(case), **options)  # type: ignore[arg-type]
+        replica = DetailedReplica(settings, AFFINE, lambda _: None)
+        outcome = replica.run(requests_of(case["requests"]))
+        preemptions += outcome.num_preemptions
+        if outcome.end == "finished":
+            assert len(replica.scheduler.manager.pool.free) == settings.usable_blocks, seed
+    assert preemptions > 0

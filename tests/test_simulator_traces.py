@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
+import subprocess
+import sys
 import tarfile
 from functools import cache
 from pathlib import Path
@@ -124,3 +126,24 @@ def test_a_difference_is_found() -> None:
     first = got["steps"][0]["sched"]
     got["steps"][0]["sched"] = dict(reversed(first.items()))
     assert str(first_difference(run, got)).startswith("step 0: sched ")
+
+
+def test_the_benchmark_script_says_how_many_are_identical(tmp_path: Path) -> None:
+    script = FOLDER.parent.parent / "benchmarks" / "engine_traces.py"
+
+    def output(place: Path) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, str(script), str(place)], capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout
+
+    code, text = output(FOLDER / "interval.tar.xz")
+    assert (code, text.splitlines()[-1]) == (0, "3 identical, 0 different")
+    run = recorded("sync")["plain_01_five_at_zero"]
+    changed = run | {"config": run["config"] | {"max_num_batched_tokens": 255}}
+    (tmp_path / "a.json").write_text(json.dumps(run), encoding="utf-8")
+    (tmp_path / "b.json").write_text(json.dumps(changed), encoding="utf-8")
+    code, text = output(tmp_path)
+    assert code == 1
+    assert text.splitlines()[1].startswith("different  b.json  step 0: dt recorded ")
+    assert text.splitlines()[-1] == "1 identical, 1 different"

@@ -7,6 +7,8 @@ from collections.abc import Sequence as Items
 
 from capplan.simulator.requests import Request, Segment
 
+MAX_CHAINS = 4096  # kept at a time: system prompts come again and again, conversations do not
+
 
 class KeyBook:
     """Numbers for block contents of one block size."""
@@ -52,6 +54,8 @@ class KeyBook:
     def _of_chain(self, chain: tuple[Segment, ...]) -> list[int]:
         known = self._chains.get(chain)
         if known is None:
+            if len(self._chains) > MAX_CHAINS:
+                self._chains = {(): []}
             known = self._extended(chain)
             self._chains[chain] = known
         return known

@@ -149,7 +149,7 @@ class DetailedScheduler:
                 continue
             end = self._with_lookahead(seq.computed + want)
             gone = False
-            while not gone:
+            while not gone and end > seq.own.quiet_until:
                 self.manager.release_unread(seq.own, seq.computed - seq.inflight)
                 if self.manager.missing(seq.own, end) <= len(free):
                     break
@@ -205,7 +205,8 @@ class DetailedScheduler:
 
     def _give(self, seq: DetailedSequence, want: int, end: int) -> Scheduled:
         """Blocks up to token `end`; `want` tokens count as computed at once."""
-        self.manager.extend(seq.own, end)
+        if end > seq.own.quiet_until:
+            self.manager.extend(seq.own, end)
         seq.computed += want
         self._register(seq, seq.computed)
         drafts = max(0, seq.computed - seq.known - seq.placeholders) if seq.drafts else 0

@@ -26,8 +26,13 @@ class DetailedReplica:
         record_steps: bool = False,
         reject: bool = True,
     ) -> None:
-        self.config, self.step_time, self.on_finish = config, step_time, on_finish
+        self.config, self.on_finish = config, on_finish
         self.cpu_s = cpu_s
+        self.contexts: Callable[[list[int], list[ChunkSums]], float] | None = None
+        if isinstance(step_time, ContextTime):
+            self.contexts = step_time.contexts
+        else:
+            self.line, self.mixed = step_time.line, step_time.mixed
         self.scheduler = DetailedScheduler(config)
         self.record_steps, self.reject = record_steps, reject
         self.steps: list[dict[str, Any]] = []
@@ -125,12 +130,12 @@ class DetailedReplica:
             else:
                 chunks.append((item.tokens, item.context - item.tokens))
         total = sum(contexts)
-        if isinstance(self.step_time, ContextTime):
-            dt = self.step_time.contexts(contexts, chunks)
+        if self.contexts is not None:
+            dt = self.contexts(contexts, chunks)
         elif chunks:
-            dt = self.step_time.mixed(len(contexts), total, chunks)
+            dt = self.mixed(len(contexts), total, chunks)
         else:
-            base, slope, _ = self.step_time.line(len(contexts), total)
+            base, slope, _ = self.line(len(contexts), total)
             dt = base + slope * total
         dt = max(dt, self.cpu_s) if self.config.async_scheduling else dt + self.cpu_s
         self.busy_s += dt

@@ -74,6 +74,8 @@ class GroupTables:
     def __init__(self, num_groups: int) -> None:
         self.tables: list[Table] = [[] for _ in range(num_groups)]
         self.registered = [0] * num_groups  # positions looked at for registration
+        self.next_registration = 0  # tokens below which no position is to be looked at
+        self.quiet_until = 0  # tokens up to which no block is to be taken or released
         self.junction = 0  # a longer prefix that only some kinds of groups have kept
 
     def held(self) -> list[int]:
@@ -147,17 +149,35 @@ class GroupManager:
                 need = 1
             for _ in range(need):
                 table.append(self.pool.take())
+        own.quiet_until = self._quiet_until(own)
+
+    def _quiet_until(self, own: GroupTables) -> int:
+        """Up to this number of tokens nothing changes in any table."""
+        ends = []
+        for group, table in zip(self.groups, own.tables, strict=True):
+            size = group.block_size
+            ends.append(len(table) * size)
+            if group.kind == "full":
+                continue
+            # The first position that still holds a block leaves the window next.
+            oldest = next((i for i, block in enumerate(table) if block is not None), len(table))
+            reach = group.window - 1 if group.kind == "sliding" else 1
+            ends.append((oldest + 1) * size + reach - 1)
+        return min(ends)
 
     def release(self, own: GroupTables) -> None:
         for table in own.tables:
             self.pool.release([block for block in reversed(table) if block is not None])
             table.clear()
         own.registered = [0] * len(self.groups)
+        own.quiet_until = own.next_registration = 0
 
     def register(
         self, own: GroupTables, tokens: int, keys: list[list[Hashable]], prompt: int
     ) -> None:
         """Make blocks that are full with `tokens` tokens findable, where the group keeps them."""
+        if tokens < own.next_registration:
+            return
         if not self.single:
             tokens -= tokens % self.boundary
         marks = [(prompt - 1) // self.boundary * self.boundary]
@@ -175,6 +195,10 @@ class GroupManager:
                 self.pool.register(block, (group, index, keys[index][position]))
                 if group.kind == "mamba":
                     self.fresh_states.add(block)
+        own.next_registration = min(
+            (done + 1) * group.block_size
+            for done, group in zip(own.registered, self.groups, strict=True)
+        )
 
     def _kept(self, group: KvGroup, position: int, marks: list[int]) -> bool:
         """Does the retention interval keep this position of a sliding or state group?"""
@@ -227,6 +251,7 @@ class GroupManager:
                     self.pool.hold(block)
             own.tables[index] = table
             own.registered[index] = len(table)
+        own.next_registration = 0
         self.extend(own, tokens)
 
     # Lookup.
