@@ -274,6 +274,13 @@ def test_requests_must_come_in_order_of_arrival() -> None:
         run([Request("a", 1.0, 5, 5), Request("b", 0.5, 5, 5)])
 
 
+def test_settings_without_room_are_refused() -> None:
+    with pytest.raises(ValueError, match="block_size is 0"):
+        config(block_size=0)
+    with pytest.raises(ValueError, match="placeholder"):
+        config(num_gpu_blocks=1)
+
+
 def test_no_requests() -> None:
     outcome = run([])
     assert (outcome.end, outcome.num_steps, outcome.end_s) == ("finished", 0, 0.0)

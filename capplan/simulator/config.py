@@ -72,6 +72,14 @@ class SchedulerConfig:
     num_hash_lookahead_tokens: int = 0
     rules: EngineRules = CURRENT
 
+    def __post_init__(self) -> None:
+        counts = ("block_size", "max_num_seqs", "max_num_batched_tokens", "max_model_len")
+        for name in counts:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
+        if self.num_gpu_blocks < 2:
+            raise ValueError("num_gpu_blocks must be at least 2: one is a placeholder")
+
     @property
     def is_plain(self) -> bool:
         """One full-attention group, no drafts, current rules: what the counters cover."""
