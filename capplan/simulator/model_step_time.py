@@ -94,11 +94,16 @@ class ModelStepTime:
         return fixed + intercept * num_decodes, slope, end * num_decodes
 
     def mixed(self, num_decodes: int, context_tokens: int, chunks: Items[ChunkSums]) -> float:
-        tokens = reads = loaded = 0
-        for chunk, before in chunks:
-            tokens += chunk
-            reads += chunk * before + chunk * (chunk + 1) // 2
-            loaded += before + 2 * chunk  # read and written
+        if len(chunks) == 1:
+            ((tokens, before),) = chunks
+            reads = tokens * before + tokens * (tokens + 1) // 2
+            loaded = before + 2 * tokens  # read and written
+        else:
+            tokens = reads = loaded = 0
+            for chunk, before in chunks:
+                tokens += chunk
+                reads += chunk * before + chunk * (chunk + 1) // 2
+                loaded += before + 2 * chunk
         tokens += num_decodes
         rows = num_decodes + len(chunks)
         try:

@@ -38,7 +38,9 @@ def _out_of_blocks(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass
     size, running = replica.block_size, replica.running
     phase = replica.step % size
     result = ScarcePass(replica.config.max_num_batched_tokens - replica.num_decodes)
-    needy = [s for s in running if s.phase == phase or s.last_step == NO_STEP]
+    needy = [s for s in running if s.phase == phase]
+    if replica.in_prompt:
+        needy = sorted([*needy, *replica.in_prompt], key=lambda s: s.admission)
     for seq in needy:
         if seq not in running:
             break
