@@ -1,0 +1,336 @@
+"""The clock and the scheduling pass of one replica, with steady decodes as counters.
+
+A step costs what happens in it, not what is running. Requests are looked at one by one only
+where their order matters, see `scarce`. docs/simulator.md has the rules and why this is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from collections.abc import Sequence as Items
+from heapq import heappop, heappush
+from math import ceil, inf
+
+from capplan.simulator.requests import Outcome, Request
+from capplan.simulator.scarce import scarce_pass
+from capplan.simulator.sequence import NO_STEP, Sequence
+from capplan.simulator.state import ReplicaState
+from capplan.simulator.step_time import ChunkSums
+
+NOBODY: frozenset[Sequence] = frozenset()
+
+
+class Replica(ReplicaState):
+    """One replica of the engine under the rules of one full-attention KV group."""
+
+    def run(self, requests: Iterable[Request]) -> Outcome:
+        """Simulate until every request has left, or nothing can go on.
+
+        `now` is the time of a pass, `start` the time its step begins on the GPU. Synchronous: the
+        same. Asynchronous: the pass is made while the step before runs (`in_flight`), whose
+        result is taken in after the pass; a request whose last token it holds is `landing`.
+
+        One long function on purpose: its local variables are most of the speed.
+        """
+        config, cache, recorder = self.config, self.cache, self.recorder
+        asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
+        tokens_per_step, longest = config.max_num_batched_tokens, config.max_model_len
+        paced = config.prefill_schedule_interval > 1
+        line, mixed, admit = self.step_time.line, self.step_time.mixed, self.admit
+        running, waiting, calendar = self.running, self.waiting, self.calendar
+        opening, in_prompt = self.opening, self.in_prompt
+        cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
+        fcfs = config.policy == "fcfs"
+        # May a blocked head of the queue be taken to stay so while decodes only go on?
+        steady_head = not config.long_prefill_token_threshold_adaptive and not paced
+        if cache:
+            steady_head = steady_head and config.scheduler_reserve_full_isl
+        patience = 10_000 + 2 * config.max_model_len
+        arrivals = self.arrivals(requests)
+        coming = next(arrivals, None)
+        next_arrival = coming.arrival_s if coming else inf
+        now = start = idle_s = request_seconds = 0.0
+        population = step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
+        free, blocked, end = self.free, False, "finished"
+        landing: list[Sequence] = []
+        wasteful = False  # one of `landing` ends by a stop token: it is scheduled once more
+
+        while True:
+            while next_arrival <= now:
+                assert coming is not None
+                waiting.append(coming)
+                request_seconds += now - next_arrival
+                blocked = blocked and fcfs
+                population += 1
+                coming = next(arrivals, None)
+                next_arrival = coming.arrival_s if coming else inf
+            before, steps = now, 0
+
+            if (
+                decodes
+                and not in_prompt
+                and (blocked or not waiting)
+                and decodes <= tokens_per_step
+            ):
+                # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
+                # of the calendar that is no longer valid ends the stretch early; no harm.)
+                steps = calendar[0][0] + 1 - step if calendar else 1
+                if landing and (waiting or recorder or wasteful):
+                    steps = 1  # what they free may matter to the next pass
+                if (steps // size + 1) * decodes > free:
+                    steps = self.steps_with_blocks(steps, step, decodes, free)
+            if steps:
+                first, first_start, first_computed = step, start, computed
+                done, context = 0, computed + decodes
+                while done < steps and now < next_arrival:
+                    base, slope, limit = line(decodes, context)
+                    until = steps
+                    if context + (steps - done) * decodes > limit:
+                        until = min(steps, done + max(1, ceil((limit - context) / decodes)))
+                    segment = range(context, context + (until - done) * decodes, decodes)
+                    if asynchronous:
+                        for context in segment:
+                            now = start
+                            start += base + slope * context
+                            if now >= next_arrival:
+                                break
+                    else:
+                        for context in segment:
+                            start += base + slope * context
+                            if start >= next_arrival:
+                                break
+                        now = start
+                    context += decodes
+                    done = (context - computed) // decodes - 1
+                computed = context - decodes
+                step += done
+                tokens += done * decodes
+                phase = first % size
+                rest = phase + done % size
+                taken = done // size * decodes + sum(opening[phase:rest])
+                if rest > size:
+                    taken += sum(opening[: rest - size])
+                if landing and done > 1:
+                    # The first of these steps is followed by their leaving.
+                    request_seconds += len(landing) * (first_start - before)
+                    free -= opening[phase]
+                    taken -= opening[phase]
+                    if cache:
+                        cache.take(opening[phase])
+                    population -= len(landing)
+                    self.free = free
+                    self.release(landing)
+                    free, landing = self.free, []
+                if recorder:
+                    self.free = free
+                    recorder.stretch(self, first, done, before, first_start, first_computed)
+                free -= taken
+                if cache:
+                    cache.take(taken)
+                if paced:
+                    self.scan_emptied = True  # nobody waits, see `steady_head`
+                fruitless = 0
+            elif population:
+                # One pass. First those that run.
+                cut, held = longest, False
+                if cuts and population > 1:
+                    cut = self.prompt_cut(population)
+                if paced:
+                    self.step = step
+                    held = self.prefill_is_held()
+                left = tokens_per_step - decodes
+                need = opening[step % size]
+                enough = left >= 0
+                chunks: list[tuple[Sequence, int]] = []
+                sums: list[ChunkSums] = []
+                preempted: Items[Sequence] = ()
+                starved: Set[Sequence] = NOBODY
+                if in_prompt and not held:
+                    for seq in in_prompt:
+                        want = seq.target - seq.computed
+                        if want > cut:
+                            want = cut
+                        if want > left:
+                            want = left
+                            is_last = seq.admission == self.num_admissions
+                            enough = enough and (is_last or seq is next(reversed(running)))
+                        if want > 0:
+                            need += -(-(seq.computed + want) // size) + (-seq.computed // size)
+                            left -= want
+                            chunks.append((seq, want))
+                if enough and need <= free:
+                    free -= need
+                    for seq, want in chunks:
+                        tokens += want
+                        sums.append((want, seq.computed))
+                        seq.computed += want
+                    served, context, budget = decodes, computed + decodes, left
+                    if cache:
+                        cache.take(need)
+                        if self.continued and (chunks or waiting):
+                            self.step = step
+                            self.register_pass([seq for seq, _ in chunks])
+                        else:
+                            for seq, _ in chunks:
+                                if seq.keys:
+                                    cache.register(seq, seq.computed)
+                else:
+                    self.step = step
+                    self.num_decodes, self.computed, self.free = decodes, computed, free
+                    scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
+                    decodes, computed, free = self.num_decodes, self.computed, self.free
+                    served, context, budget = scarce.decodes, scarce.context, scarce.budget
+                    chunks, preempted, starved = scarce.chunks, scarce.preempted, scarce.starved
+                    for seq, want in chunks:
+                        tokens += want
+                        sums.append((want, seq.computed - want))
+                if paced and chunks:
+                    self.last_prefill = step
+                # Then those that wait.
+                if not preempted:
+                    if waiting and budget > 0 and len(running) < slots:
+                        self.free = free
+                        left = admit(chunks, sums, budget, cut, start, held)
+                        if self.admitted_prefill:
+                            self.last_prefill = step
+                        tokens += budget - left
+                        free = self.free
+                        if len(running) > max_running:
+                            max_running = len(running)
+                    if paced and not held:
+                        self.scan_emptied = not waiting
+                if not served and not chunks:
+                    # Nothing to run: take in what is in flight, or wait for an arrival.
+                    fruitless += 1
+                    waits = not preempted and not self.in_flight
+                    if waits and coming is None:
+                        end = "stalled"
+                        break
+                    if preempted or not asynchronous:
+                        empty_passes += 1
+                        if recorder:
+                            self.free = free
+                            recorder.empty(self, now, start, preempted)
+                    if waits:
+                        idle_s += next_arrival - start
+                        start = next_arrival
+                    now = start
+                    request_seconds += population * (now - before)
+                    if self.in_flight:
+                        self.in_flight = False
+                        self.num_decodes, self.computed, self.free = decodes, computed, free
+                        self.release(landing)
+                        decodes, computed, free = self.num_decodes, self.computed, self.free
+                        population -= len(landing)
+                        landing = []
+                    if fruitless > patience:
+                        end = "livelock"
+                        break
+                    continue
+                if chunks:
+                    dt = mixed(served, context, sums)
+                else:
+                    base, slope, _ = line(served, context)
+                    dt = base + slope * context
+                if recorder:
+                    self.step, self.free = step, free
+                    recorder.executed(self, now, start, dt, chunks, starved, preempted)
+                # The step runs.
+                step += 1
+                tokens += served
+                computed += served
+                now = start if asynchronous else start + dt
+                start += dt
+                fruitless = 0 if served else fruitless + 1
+                if chunks:
+                    newest = self.last_in_prompt
+                    for seq, _ in chunks:
+                        if seq.computed < seq.target:
+                            if seq.admission > newest:
+                                in_prompt.append(seq)
+                            continue
+                        # The prompt is computed, its first token sampled: it goes on by itself.
+                        if seq.admission <= newest:
+                            in_prompt.remove(seq)
+                        fruitless = 0
+                        offset = seq.offset = seq.computed - step
+                        phase = seq.phase = -offset % size
+                        opening[phase] += 1
+                        decodes += 1
+                        computed += seq.computed
+                        seq.decode_since = step
+                        last = seq.last_step = step - 2 + seq.end - seq.outputs
+                        heappush(calendar, (last, seq.admission, seq))
+                        if not seq.outputs:
+                            seq.first_token_s = start
+                        if cache and seq.request.reused:
+                            self.continued[seq] = None
+                    self.last_in_prompt = self.num_admissions
+                blocked = False
+                if waiting and steady_head and not chunks:
+                    blocked = not preempted and not starved and not self.continued
+                if fruitless > patience:
+                    end = "livelock"
+                    break
+            elif self.in_flight:
+                # Nobody is left but a step is under way.
+                now = start
+                self.in_flight = False
+                if recorder:
+                    recorder.close([], self)
+                continue
+            elif coming is None:
+                break
+            else:
+                idle_s += next_arrival - start
+                now = start = next_arrival
+                continue
+
+            request_seconds += population * (now - before)
+            # Who got the last token in this step?
+            wasteful = False
+            finished = []
+            while calendar and calendar[0][0] < step:
+                last, number, seq = heappop(calendar)
+                if seq.last_step == last and seq.admission == number:
+                    finished.append(seq)
+                    seq.finish_s = start
+                    blocked = False
+                    if asynchronous:
+                        seq.landing = True
+                        if seq.stops:
+                            wasteful = True
+                            continue
+                    decodes -= 1
+                    computed -= step + seq.offset
+                    opening[seq.phase] -= 1
+                    seq.phase = NO_STEP
+            if asynchronous:
+                finished, landing = landing, finished
+            if finished:
+                blocked = False
+                population -= len(finished)
+                self.step = step
+                self.num_decodes, self.computed, self.free = decodes, computed, free
+                self.release(finished)
+                decodes, computed, free = self.num_decodes, self.computed, self.free
+            elif recorder and (self.in_flight or not asynchronous):
+                self.free = free
+                recorder.close([], self)
+            self.in_flight = asynchronous
+
+        unfinished = sorted(self.present(), key=lambda s: s.index)
+        return Outcome(
+            end=end,
+            end_s=start,
+            num_steps=step + empty_passes,
+            num_empty_passes=empty_passes,
+            scheduled_tokens=tokens,
+            num_preemptions=self.num_preemptions,
+            max_running=max_running,
+            busy_s=start - idle_s,
+            request_seconds=request_seconds,
+            unfinished=tuple(seq.request.id for seq in unfinished),
+            rejected=tuple(self.rejected),
+            records=(),
+        )

@@ -1,0 +1,203 @@
+"""The clock of the request-by-request path: one step after the other, or two in flight."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import Any
+
+from capplan.simulator.config import SchedulerConfig, rejection_reason
+from capplan.simulator.detailed import DetailedScheduler, DetailedSequence, Pass
+from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord
+from capplan.simulator.step_time import ChunkSums, ContextTime, StepTime
+
+
+class DetailedReplica:
+    """The same doors as `core.Replica`, for what the counters do not cover."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        step_time: StepTime | ContextTime,
+        on_finish: Callable[[RequestRecord], object],
+        *,
+        cpu_s: float = 0.0,
+        record_steps: bool = False,
+        reject: bool = True,
+    ) -> None:
+        self.config, self.on_finish = config, on_finish
+        self.cpu_s = cpu_s
+        self.contexts: Callable[[list[int], list[ChunkSums]], float] | None = None
+        if isinstance(step_time, ContextTime):
+            self.contexts = step_time.contexts
+        else:
+            self.line, self.mixed = step_time.line, step_time.mixed
+        self.scheduler = DetailedScheduler(config)
+        self.record_steps, self.reject = record_steps, reject
+        self.steps: list[dict[str, Any]] = []
+        self.num_steps = self.num_empty = self.tokens = self.max_running = 0
+        self.num_stale = self.num_wasted = self.num_drafts = self.num_accepted = 0
+        self.rejected: list[Rejection] = []
+        self.busy_s = 0.0
+
+    def run(self, requests: Iterable[Request]) -> Outcome:
+        scheduler, asynchronous = self.scheduler, self.config.async_scheduling
+        coming = deque(self._arrivals(requests))
+        flying: deque[tuple[Pass, dict[str, Any], float]] = deque()
+        now = gpu_free = request_seconds = 0.0
+        end, fruitless = "finished", 0
+        patience = 10_000 + 2 * self.config.max_model_len
+        while True:
+            while coming and coming[0].arrival_s <= now:
+                request_seconds += now - coming[0].arrival_s
+                scheduler.arrive(coming.popleft())
+            present = len(scheduler.running) + len(scheduler.waiting)
+            before = now
+            if not present and not flying:
+                if not coming:
+                    break
+                now = coming[0].arrival_s
+                continue
+            start = max(now, gpu_free)
+            this = scheduler.schedule(start) if present else Pass()
+            self.max_running = max(self.max_running, len(scheduler.running))
+            fruitless = 0 if any(item.samples for item in this.items.values()) else fruitless + 1
+            if fruitless > patience:
+                end = "livelock"
+                break
+            if this.items:
+                dt = self._duration(this)
+                gpu_free = start + dt
+                flying.append((this, self._open(this, now, start, dt), gpu_free))
+                if asynchronous and len(flying) < 2:
+                    continue
+            elif this.preempted:
+                self._open(this, now, start, 0.0)
+                self.num_empty += 1
+            if flying:
+                step, record, finish = flying.popleft()
+                now = max(now, finish)
+                request_seconds += present * (now - before)
+                self._take_in(step, record, finish)
+            elif not this.preempted:
+                if not coming:
+                    end = "stalled"
+                    break
+                if not asynchronous:
+                    self._open(this, now, start, 0.0)
+                    self.num_empty += 1
+                now = coming[0].arrival_s
+                request_seconds += present * (now - before)
+        left = sorted(scheduler.present(), key=lambda seq: seq.index)
+        return Outcome(
+            end=end,
+            end_s=now,
+            num_steps=self.num_steps,
+            num_empty_passes=self.num_empty,
+            scheduled_tokens=self.tokens,
+            num_preemptions=scheduler.num_preemptions,
+            max_running=self.max_running,
+            busy_s=self.busy_s,
+            request_seconds=request_seconds,
+            unfinished=tuple(seq.request.id for seq in left),
+            rejected=tuple(self.rejected),
+            records=(),
+        )
+
+    def _arrivals(self, requests: Iterable[Request]) -> Iterator[DetailedSequence]:
+        last = -inf
+        for index, request in enumerate(requests):
+            if request.arrival_s < last:
+                raise ValueError(f"request {request.id} arrives before its predecessor")
+            last = request.arrival_s
+            reason = rejection_reason(request, self.config) if self.reject else None
+            if reason is not None:
+                self.rejected.append(Rejection(request.id, reason))
+                continue
+            scheduler = self.scheduler
+            yield DetailedSequence(
+                request, index, self.config.max_model_len, scheduler.manager, scheduler.books
+            )
+
+    def _duration(self, this: Pass) -> float:
+        contexts: list[int] = []  # of the decodes
+        chunks: list[ChunkSums] = []
+        for item in this.items.values():
+            self.tokens += item.tokens
+            if item.decode:
+                contexts.append(item.context)
+            else:
+                chunks.append((item.tokens, item.context - item.tokens))
+        total = sum(contexts)
+        if self.contexts is not None:
+            dt = self.contexts(contexts, chunks)
+        elif chunks:
+            dt = self.mixed(len(contexts), total, chunks)
+        else:
+            base, slope, _ = self.line(len(contexts), total)
+            dt = base + slope * total
+        dt = max(dt, self.cpu_s) if self.config.async_scheduling else dt + self.cpu_s
+        self.busy_s += dt
+        return dt
+
+    def _open(self, this: Pass, now: float, start: float, dt: float) -> dict[str, Any]:
+        """A step record; the result's part is filled when it is taken in."""
+        self.num_steps += 1
+        if not self.record_steps:
+            return {}
+        scheduler, config = self.scheduler, self.config
+        items = this.items.values()
+        free = len(scheduler.manager.pool.free)
+        record: dict[str, Any] = {
+            "ts": now,
+            "t": start,
+            "dt": dt,
+            "sched": {item.seq.request.id: item.tokens for item in items},
+            "drafts": {item.seq.request.id: item.drafts for item in items if item.drafts},
+            "admit": dict(this.admitted),
+            "pre": [seq.request.id for seq in this.preempted],
+            "out": {} if config.num_speculative_tokens else [],
+            "verify": {},
+            "stale": [],
+            "waste": [],
+            "fin": [],
+            "run": len(scheduler.running),
+            "wait": len(scheduler.waiting),
+            "free": free,
+            "free_end": free,
+            "held": {seq.request.id: seq.own.held() for seq in scheduler.running},
+        }
+        self.steps.append(record)
+        return record
+
+    def _take_in(self, step: Pass, record: dict[str, Any], end_s: float) -> None:
+        out: dict[str, int] = {}
+        verify: dict[str, list[int]] = {}
+        stale: list[str] = []
+        waste: list[str] = []
+        fin: list[str] = []
+        for seq, item in step.items.items():
+            name = seq.request.id
+            if seq.finished:
+                waste.append(name)
+                self.num_wasted += item.tokens
+                continue
+            if item.life != seq.num_preemptions:
+                stale.append(name)
+            delivered, accepted = self.scheduler.take_in(item, end_s)
+            if delivered:
+                out[name] = delivered
+            if item.drafts and item.samples:
+                verify[name] = [item.drafts, accepted]
+                self.num_drafts += item.drafts
+                self.num_accepted += accepted
+            if seq.finished:
+                fin.append(name)
+                self.on_finish(seq.record())
+        self.num_stale += len(stale)
+        if self.record_steps:
+            spec = self.config.num_speculative_tokens
+            record["out"] = out if spec else list(out)
+            record |= {"verify": verify, "stale": stale, "waste": waste, "fin": fin}
+            record["free_end"] = len(self.scheduler.manager.pool.free)

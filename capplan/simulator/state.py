@@ -1,0 +1,311 @@
+"""What one replica knows between passes, and the parts of a pass that are rare or shared.
+
+Decodes that only go on are three numbers (how many, the tokens they have computed, how many open
+a block in steps of each phase) and an entry in a calendar of last steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Sequence as Items
+from math import inf
+from typing import Protocol
+
+from capplan.simulator.config import SchedulerConfig, rejection_reason
+from capplan.simulator.prefix_cache import PrefixCache
+from capplan.simulator.queues import FcfsQueue, PriorityQueue
+from capplan.simulator.requests import Rejection, Request, RequestRecord
+from capplan.simulator.sequence import NO_STEP, Sequence
+from capplan.simulator.step_time import ChunkSums, StepTime
+
+
+class Observer(Protocol):
+    """Is told what happens in every pass. It changes nothing; see `recorder`."""
+
+    def empty(
+        self, replica: ReplicaState, now: float, start: float, preempted: Items[Sequence]
+    ) -> None:
+        """A pass scheduled nothing."""
+
+    def executed(
+        self,
+        replica: ReplicaState,
+        now: float,
+        start: float,
+        dt: float,
+        chunks: list[tuple[Sequence, int]],
+        starved: Set[Sequence],
+        preempted: Items[Sequence],
+    ) -> None:
+        """A pass scheduled something; the counters have not moved on yet."""
+
+    def stretch(
+        self, replica: ReplicaState, first: int, steps: int, now: float, start: float, computed: int
+    ) -> None:
+        """`steps` steps of decodes only, from step `first` on."""
+
+    def close(self, finished: list[Sequence], replica: ReplicaState) -> None:
+        """The result of the oldest step is taken in."""
+
+    def released(self, replica: ReplicaState) -> None:
+        """The blocks of the requests that finished are free."""
+
+
+class ReplicaState:
+    """Queues, blocks and counters of one replica; `core.Replica` adds the clock."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        step_time: StepTime,
+        on_finish: Callable[[RequestRecord], object],
+        recorder: Observer | None = None,
+        *,
+        reject: bool = True,
+    ) -> None:
+        self.config = config
+        self.step_time = step_time
+        self.on_finish = on_finish
+        self.recorder = recorder
+        self.reject = reject
+        # Requests of fewer tokens need no closer look before they are accepted.
+        self.harmless = min(config.max_model_len, config.usable_blocks * config.block_size)
+        if not config.enable_chunked_prefill:
+            self.harmless = min(self.harmless, config.max_num_batched_tokens)
+        self.block_size, self.slots = config.block_size, config.slots
+        self.watermark_blocks = config.watermark_blocks
+        self.chunked_prefill = config.enable_chunked_prefill
+        self.whole_prompt_must_fit = config.scheduler_reserve_full_isl
+        self.cache: PrefixCache | None = None
+        if config.enable_prefix_caching:
+            self.cache = PrefixCache(config.block_size, config.usable_blocks)
+        self.waiting: FcfsQueue | PriorityQueue
+        self.waiting = FcfsQueue() if config.policy == "fcfs" else PriorityQueue()
+        self.running: dict[Sequence, None] = {}  # in order of admission
+        self.in_prompt: list[Sequence] = []  # running, prompt not computed; in the same order
+        self.continued: dict[Sequence, None] = {}  # running decodes that others may look into
+        self.calendar: list[tuple[int, int, Sequence]] = []  # (last step, admission, decode)
+        self.opening = [0] * config.block_size  # decodes by the phase in which they open a block
+        self.step = 0  # number of the next step
+        self.num_decodes = 0
+        self.computed = 0  # tokens computed by the decodes, before the step
+        self.free = config.usable_blocks
+        self.in_flight = False  # asynchronous: a step whose result is not taken in
+        self.last_prefill = NO_STEP  # last step that carried prefill
+        self.admitted_prefill = False
+        self.scan_emptied = False  # the last admission scan emptied the queue
+        self.num_preemptions = self.num_admissions = 0
+        self.last_in_prompt = 0  # admissions up to this one have been sorted into `in_prompt`
+        self.rejected: list[Rejection] = []
+
+    # Arrivals.
+
+    def arrivals(self, requests: Iterable[Request]) -> Iterator[Sequence]:
+        """Sequences in order of arrival; what can never be served is refused."""
+        config = self.config
+        index, last = 0, -inf
+        for request in requests:
+            if request.arrival_s < last:
+                raise ValueError(f"request {request.id} arrives before its predecessor")
+            last = request.arrival_s
+            tokens = request.prompt_tokens + request.output_tokens
+            some = request.prompt_tokens > 0 and request.output_tokens > 0
+            if self.reject and not (some and tokens < self.harmless):
+                reason = rejection_reason(request, config)
+                if reason is not None:
+                    self.rejected.append(Rejection(request.id, reason))
+                    continue
+            seq = Sequence(request, index, config.max_model_len)
+            if self.cache is not None:
+                seq.keys = self.cache.book.keys(request)
+            index += 1
+            yield seq
+
+    def present(self) -> list[Sequence]:
+        """Everybody in the engine."""
+        return [*self.running, *self.waiting]
+
+    # The rare parts of a pass.
+
+    def prompt_cut(self, population: int) -> int:
+        """Tokens that one prompt may get in a step, with others in the engine."""
+        config = self.config
+        cut = config.long_prefill_token_threshold
+        if config.long_prefill_token_threshold_adaptive:
+            cut = max(cut, config.max_num_batched_tokens // population)
+        return cut or config.max_model_len
+
+    def prefill_is_held(self) -> bool:
+        """Within `prefill_schedule_interval` steps of the last prefill, if nobody waits for it."""
+        if self.last_prefill == NO_STEP or not self.scan_emptied:
+            return False
+        soon = self.step - self.last_prefill < self.config.prefill_schedule_interval
+        return soon and len(self.running) > len(self.in_prompt)
+
+    def registered(self, seq: Sequence, *, served: bool) -> int:
+        """Tokens of a decode whose full blocks are registered, within the pass of `step`.
+
+        A token in flight is not known yet: the block that it fills is registered by the next pass
+        that serves the request, or when the result is taken in.
+        """
+        computed = self.step + seq.offset
+        flying = self.in_flight and seq.starved_at != self.step - 1
+        if served:
+            return computed + 1 - flying
+        return computed - (flying and seq.decode_since != self.step)
+
+    def register_pass(self, chunks: list[Sequence]) -> None:
+        """Register what this pass fills, in the order of the running list."""
+        cache = self.cache
+        assert cache is not None
+        for seq in sorted([*self.continued, *chunks], key=lambda s: s.admission):
+            if seq.last_step == NO_STEP:
+                cache.register(seq, seq.computed)
+            else:
+                served = not seq.landing or seq.stops
+                cache.register(seq, self.registered(seq, served=served))
+
+    def remove_decode(self, seq: Sequence) -> None:
+        """Take a decode out of the counters, within the pass of `step`."""
+        self.num_decodes -= 1
+        self.computed -= self.step + seq.offset
+        self.opening[seq.phase] -= 1
+
+    def preempt(self, seq: Sequence, *, served: bool) -> None:
+        """Evict a running request, within the pass of `step`; it will be computed anew."""
+        del self.running[seq]
+        if seq.last_step == NO_STEP:
+            computed = registered = seq.computed
+            self.in_prompt.remove(seq)
+        else:
+            computed = self.step + seq.offset + served
+            registered = self.registered(seq, served=served)
+            self.continued.pop(seq, None)
+            seq.outputs = seq.end - (seq.last_step - self.step + 1)
+            if not seq.landing or seq.stops:
+                self.remove_decode(seq)
+        if self.cache is None:
+            self.free += -(-computed // self.block_size)
+        else:
+            self.free += self.cache.leave(seq, computed, registered, preempted=True)
+        seq.target = seq.prompt + seq.outputs
+        seq.computed = 0
+        seq.last_step = seq.phase = seq.starved_at = NO_STEP
+        seq.num_preemptions += 1
+        self.num_preemptions += 1
+        self.waiting.put_back(seq)
+
+    def release(self, finished: list[Sequence]) -> None:
+        """Requests whose last token has been taken in leave, in scheduling order.
+
+        `step` is the number of the next pass.
+        """
+        size, running, cache, recorder = self.block_size, self.running, self.cache, self.recorder
+        if recorder:
+            recorder.close(finished, self)
+        for seq in finished:
+            seq.finished = True
+            if seq in running:
+                del running[seq]
+                registered = computed = seq.prompt + seq.end - 1
+                if seq.stops and seq.landing:  # one more decode is on its way
+                    computed = self.step + seq.offset
+                    self.remove_decode(seq)
+                if cache is None:
+                    self.free += -(-computed // size)
+                else:
+                    self.continued.pop(seq, None)
+                    self.free += cache.leave(seq, computed, registered, preempted=False)
+            else:  # preempted with its last token on the way
+                self.waiting.remove(seq)
+            self.on_finish(seq.record())
+        if recorder:
+            recorder.released(self)
+
+    def steps_with_blocks(self, steps: int, step: int, decodes: int, free: int) -> int:
+        """How many of the next steps find the blocks that decodes open in them."""
+        size, opening = self.block_size, self.opening
+        cycles = free // decodes  # of `size` steps each, in which every decode opens one
+        done = min(steps, cycles * size)
+        free -= cycles * decodes
+        while done < steps and opening[(step + done) % size] <= free:
+            free -= opening[(step + done) % size]
+            done += 1
+        return done
+
+    def admit(
+        self,
+        chunks: list[tuple[Sequence, int]],
+        sums: list[ChunkSums],
+        budget: int,
+        cut: int,
+        start: float,
+        held: bool,
+    ) -> int:
+        """Move requests from the queue to the running list until one does not fit.
+
+        Says what is left of the budget. `admitted_prefill`: one had more than a token to compute.
+        """
+        cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
+        free, slots, hit = self.free, self.slots, 0
+        self.admitted_prefill = False
+        while budget > 0 and waiting and len(running) < slots:
+            seq = waiting[0]
+            gap, spare = seq.target, free
+            if cache:
+                found = cache.find(seq)
+                hit = 0
+                if found:
+                    hit = len(found) * size
+                    gap -= hit
+                    spare += sum([block.uses > 0 for block in found])
+            want = gap
+            if want > cut:
+                want = cut
+            if held and gap > 1:
+                break
+            if want > budget:
+                if not self.chunked_prefill:
+                    break
+                want = budget
+            if running:
+                spare -= self.watermark_blocks
+            needed = -(-(hit + want) // size)
+            if needed > spare:
+                break
+            if want < gap and self.whole_prompt_must_fit and self.whole(seq) > spare:
+                break
+            waiting.popleft()
+            running[seq] = None
+            self.num_admissions += 1
+            seq.admission = self.num_admissions
+            seq.computed = hit + want
+            if cache:
+                if found:
+                    free -= cache.table.hold(found)
+                    needed -= len(found)
+                cache.take(needed)
+                seq.blocks = found
+                if seq.keys:
+                    cache.register(seq, seq.computed)
+            free -= needed
+            budget -= want
+            if gap > 1:
+                self.admitted_prefill = True
+            seq.hits = (*seq.hits, hit) if seq.hits else (hit,)
+            if seq.first_scheduled_s < 0:
+                seq.first_scheduled_s = start
+            chunks.append((seq, want))
+            sums.append((want, hit))
+        self.free = free
+        return budget
+
+    def whole(self, seq: Sequence) -> int:
+        """Blocks of all tokens known of a request."""
+        return -(-min(seq.target, self.config.max_model_len) // self.block_size)
+
+    def outputs(self, seq: Sequence) -> int:
+        """Output tokens that a request has got so far."""
+        if seq.last_step == NO_STEP:
+            return seq.outputs
+        return min(seq.end, seq.end - (seq.last_step - self.step + 1))
