@@ -113,7 +113,8 @@ def _stack(
 
 def _layer(layers: KvLayers, block_size: int) -> KvLayer:
     if layers.bytes_per_token:
-        kind: Kind = "full" if layers.window is None else "sliding"
+        local: Kind = "chunked" if layers.is_chunked else "sliding"
+        kind: Kind = "full" if layers.window is None else local
         page = round(layers.bytes_per_token * block_size)
         return KvLayer(kind, page, block_size, layers.window)
     return KvLayer("state", round(layers.state_bytes), block_size)

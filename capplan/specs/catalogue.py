@@ -122,22 +122,39 @@ def _by_name(spec: type[S], folder: str, name: str) -> Found[S]:
     for stem, path in files.items():
         if _normalised(stem) == wanted:
             return _load_file(spec, path, stem)
-    aliases: dict[str, Found[S]] = {}
-    for stem, path in files.items():
-        found = _load_file(spec, path, stem)
-        aliases.update(dict.fromkeys(found.spec.aliases, found))
-    for alias, found in aliases.items():
-        if _normalised(alias) == wanted:
-            return found
-    # A Hugging Face id without its organisation, where that still names one entry.
-    short = {f.id: f for alias, f in aliases.items() if _normalised(_basename(alias)) == wanted}
+    # Only files that hold the text are read: a catalogue of hundreds must stay instant, and a
+    # broken file must not stand in the way of the others.
+    held = [p for p in files.items() if wanted in _normalised(_text(p[1]))]
+    found = [_load_file(spec, path, stem) for stem, path in held]
+    for entry in found:
+        if any(_normalised(alias) == wanted for alias in entry.spec.aliases):
+            return entry
+    # A Hugging Face id without its organisation, where that names one entry.
+    short = [e for e in found if any(_basename(alias) == wanted for alias in e.spec.aliases)]
     if len(short) == 1:
-        return next(iter(short.values()))
-    raise _unknown(folder, name, [*files, *aliases])
+        return short[0]
+    raise _unknown(folder, name, _all_names(files))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _all_names(files: dict[str, Path]) -> list[str]:
+    return [*files, *(alias for path in files.values() for alias in _aliases(path))]
+
+
+def _aliases(path: Path) -> list[str]:
+    """The aliases of a file, for hints: without reading the rest of it."""
+    block = re.search(r"^aliases:(.*?)(?=^\S|\Z)", _text(path), re.M | re.S)
+    return re.findall(r"[^\s,\[\]'\"][^,\[\]'\"\n]*", block[1]) if block else []
 
 
 def _basename(alias: str) -> str:
-    return alias.rpartition("/")[2]
+    return _normalised(alias.rpartition("/")[2])
 
 
 def _normalised(name: str) -> str:

@@ -43,6 +43,7 @@ class KvLayers:
     attends: int | None
     is_indexer: bool = False
     tokens_per_entry: int = 1  # one entry stands for so many tokens (compressed attention)
+    is_chunked: bool = False  # the window starts anew every so many tokens instead of sliding
 
 
 @lru_cache(maxsize=256)
@@ -92,7 +93,9 @@ def _layers(model: ModelSpec, kv_dtype: str, tp: int) -> Iterator[KvLayers]:
             heads = kv.kv_heads_per_gpu(mixer.num_kv_heads, tp)
             size = kv.kv_bytes_per_token(heads, mixer.head_dim, mixer.value_dim, element)
             attends = _least(mixer.window, mixer.sparse_tokens)
-            yield KvLayers(name, name, count, size, mixer.window, 0.0, attends)
+            yield KvLayers(
+                name, name, count, size, mixer.window, 0.0, attends, is_chunked=mixer.chunked
+            )
             if mixer.indexer:
                 # MiniMax-M3 keeps one index key a token, in the activations' format.
                 size = mixer.indexer.head_dim * FORMATS[model.activation_dtype].bits / 8

@@ -29,9 +29,9 @@ class Attention(Spec):
     num_kv_heads: Count
     head_dim: Count
     value_head_dim: Count | None = None  # None: as head_dim
-    # A token sees this many positions, itself included. Chunked-local attention (Llama 4) starts
-    # anew every so many tokens: the window is then the most that it sees.
-    window: Count | None = None
+    window: Count | None = None  # a token sees this many positions, itself included
+    # Chunked-local attention (Llama 4) starts anew every `window` tokens instead of sliding.
+    chunked: Flag = False
     qkv_bias: Flag = False
     output_bias: Flag = False
     # One weight of head_dim for all heads; or one for each head's elements (width of q and of k).
@@ -49,6 +49,8 @@ class Attention(Spec):
             raise SpecError(
                 f"{self.num_kv_heads} does not divide `num_heads` {self.num_heads}", "num_kv_heads"
             )
+        if self.chunked and self.window is None:
+            raise SpecError("needs a `window`: the tokens of a chunk", "chunked")
         if self.values_from_keys and self.value_dim != self.head_dim:
             raise SpecError("differs from `head_dim`, yet values are keys", "value_head_dim")
         _needs_sparse_tokens(self)

@@ -125,7 +125,7 @@ def llama4(given: Config, outer: Config) -> Stack:
     )  # fmt: skip
     ffns = {"dense": dense(config, "intermediate_size_mlp"), "moe": experts}
     fields: dict[str, Any] = llama4_vision(outer, config) if outer is not given else {}
-    mixers = {"chunked": {**mixer, "window": chunk}, "full": mixer}
+    mixers = {"chunked": {**mixer, "window": chunk, "chunked": True}, "full": mixer}
     return Stack(mixers, ffns, layers, fields, modules=_LLAMA4_MODULES)
 
 
