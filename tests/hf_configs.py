@@ -78,8 +78,8 @@ RECALLED = {
     "phi-2", "phi-3.5-moe", "mimo-7b", "qwen1.5-7b", "qwen3-vl-2b", "gemma-7b", "jamba-v0.1",
     "granite-3.1-8b", "command-r", "command-r-plus", "command-r7b", "olmo-7b", "olmoe",
     "stablelm-3b", "stablelm-2-1.6b", "stablelm-2-12b", "internlm2-7b", "baichuan2-7b",
-    "decilm-7b", "gpt2", "starcoder", "starcoder2-15b", "gpt-j-6b", "gpt-neox-20b", "pythia-6.9b",
-    "opt-6.7b", "opt-13b", "falcon-7b", "falcon-40b",
+    "decilm-7b", "mpt-7b", "gpt2", "starcoder", "starcoder2-15b", "gpt-j-6b", "gpt-neox-20b",
+    "pythia-6.9b", "opt-6.7b", "opt-13b", "falcon-7b", "falcon-40b",
 }  # fmt: skip
 
 PUBLISHED: dict[str, Published] = {
@@ -183,6 +183,23 @@ PUBLISHED: dict[str, Published] = {
         sizes(3584, 42, 16, 8, 14336, 256000, 8192, head_dim=256, sliding_window=4096),
         9_241_705_984,
     ),
+    "llama-4-maverick": Published(
+        "Llama4ForConditionalGeneration",
+        {
+            "text_config": sizes(
+                5120, 48, 40, 8, 8192, 202048, 1048576, head_dim=128, intermediate_size_mlp=16384,
+                num_local_experts=128, num_experts_per_tok=1, interleave_moe_layer_step=2,
+                moe_layers=list(range(1, 48, 2)), no_rope_layers=[1, 1, 1, 0] * 12, **UNTIED,
+            ),
+            "vision_config": {
+                "hidden_size": 1408, "intermediate_size": 5632, "num_hidden_layers": 34,
+                "num_channels": 3, "patch_size": 14, "image_size": 336, "num_attention_heads": 16,
+                "projector_input_dim": 4096, "projector_output_dim": 4096,
+                "vision_output_dim": 4096,
+            },
+        },
+        401_583_781_376,
+    ),
     "gemma-3-4b": Published(
         "Gemma3ForConditionalGeneration",
         {
@@ -204,6 +221,28 @@ PUBLISHED: dict[str, Published] = {
             "vision_config": GEMMA3_VISION, "torch_dtype": "bfloat16",
         },
         12_187_325_040,
+    ),
+    "qwen2.5-vl-7b": Published(
+        "Qwen2_5_VLForConditionalGeneration",
+        sizes(
+            3584, 28, 28, 4, 18944, 152064, 128000, sliding_window=32768, use_sliding_window=False,
+            **UNTIED,
+            vision_config={
+                "depth": 32, "hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16,
+                "in_chans": 3, "out_hidden_size": 3584, "patch_size": 14, "spatial_merge_size": 2,
+                "spatial_patch_size": 14, "temporal_patch_size": 2,
+            },
+        ),
+        8_292_166_656,
+    ),
+    "qwen2.5-vl-32b": Published(
+        "Qwen2_5_VLForConditionalGeneration",
+        sizes(
+            5120, 64, 40, 8, 27648, 152064, 128000, use_sliding_window=False, **UNTIED,
+            vision_config={"hidden_size": 1280, "intermediate_size": 3456, "in_chans": 3,
+                           "out_hidden_size": 5120, "spatial_patch_size": 14},
+        ),
+        33_452_718_336,
     ),
     "deepseek-v2": Published(
         "DeepseekV2ForCausalLM",
@@ -250,6 +289,16 @@ PUBLISHED: dict[str, Published] = {
             n_routed_experts=128, moe_intermediate_size=1408, first_k_dense_replace=1,
         ),
         110_468_824_832, with_mtp=True,
+    ),
+    "glm-4.7-flash": Published(
+        "Glm4MoeLiteForCausalLM",
+        sizes(
+            2048, 47, 20, 20, 10240, 154880, 202752, n_routed_experts=64, n_shared_experts=1,
+            num_experts_per_tok=4, moe_intermediate_size=1536, first_k_dense_replace=1,
+            q_lora_rank=768, kv_lora_rank=512, qk_nope_head_dim=192, qk_rope_head_dim=64,
+            v_head_dim=256, topk_method="noaux_tc", num_nextn_predict_layers=1, **UNTIED,
+        ),
+        31_221_488_576, with_mtp=True,
     ),
     "glm-4-9b": Published(
         "Glm4ForCausalLM",
@@ -319,6 +368,16 @@ PUBLISHED: dict[str, Published] = {
     ),
     "granite-3.1-8b": Published(
         "GraniteForCausalLM", sizes(4096, 40, 32, 8, 12800, 49155, 131072, **TIED), 8_170_848_256
+    ),
+    "granite-4.0-micro": Published(
+        "GraniteMoeHybridForCausalLM",
+        sizes(
+            2560, 40, 40, 8, None, 100352, 131072, mamba_n_heads=128, mamba_d_head=64,
+            mamba_d_state=256, mamba_n_groups=1, mamba_d_conv=4, mamba_expand=2,
+            num_local_experts=0, shared_intermediate_size=8192, layer_types=["attention"] * 40,
+            **TIED,
+        ),
+        3_402_836_480,
     ),
     "granite-4.0-h-small": Published(
         "GraniteMoeHybridForCausalLM",
@@ -392,6 +451,21 @@ PUBLISHED: dict[str, Published] = {
             num_key_value_heads_per_layer=[4] * 5 + [2] * 20 + [1] * 7, **UNTIED,
         ),
         7_043_551_232,
+    ),
+    "smollm3-3b": Published(
+        "SmolLM3ForCausalLM",
+        sizes(2048, 36, 16, 4, 11008, 128256, 65536, no_rope_layer_interval=4, **TIED),
+        3_075_098_624,
+    ),
+    "mpt-7b": Published(
+        "MPTForCausalLM",
+        {
+            "d_model": 4096, "n_layers": 32, "n_heads": 32, "expansion_ratio": 4,
+            "vocab_size": 50432, "max_seq_len": 2048, "no_bias": True,
+            "attn_config": {"alibi": True, "attn_type": "multihead_attention"},
+            "torch_dtype": "bfloat16",
+        },
+        6_649_286_656,
     ),
     "gpt2": Published("GPT2LMHeadModel", gpt(768, 12, 12, 1024, 50257), 124_439_808),
     "starcoder": Published(

@@ -129,7 +129,7 @@ def models_list(facts: Sequence[ModelFacts]) -> Screen:
 
 
 def _billions(num: int) -> str:
-    return f"{num / units.GB:,.2f}B"
+    return f"{shows.number(num / units.GB)}B"
 
 
 def model(fact: ModelFacts) -> Screen:

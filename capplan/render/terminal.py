@@ -6,6 +6,7 @@ import io
 from typing import TextIO
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -60,21 +61,26 @@ def _draw_table(console: Console, table: Table) -> None:
         header_style="dim",
         show_edge=False,
     )
-    for column in table.columns:
+    rows = [
+        [
+            "-" if value is None else column.show(value)
+            for column, value in zip(table.columns, row, strict=True)
+        ]
+        for row in table.rows
+    ]
+    for i, column in enumerate(table.columns):
+        widest = max((cell_len(row[i]) for row in rows), default=0)
         drawn.add_column(
             Text(column.heading),
             justify="right" if column.right else "left",
             overflow="fold",
             no_wrap=not column.prose,
+            # rich takes the longest word for the least width, and would cut `1.35 TiB`.
+            min_width=None if column.prose else widest,
             vertical="top",
         )
-    for row in table.rows:
-        drawn.add_row(
-            *(
-                _cell("-" if value is None else column.show(value))
-                for column, value in zip(table.columns, row, strict=True)
-            )
-        )
+    for row in rows:
+        drawn.add_row(*map(_cell, row))
     # Too narrow a terminal breaks lines; cutting a number off would be worse.
     needed = drawn.__rich_measure__(console, console.options.update(max_width=500)).minimum
     console.print(drawn, width=max(needed, console.width), crop=False, no_wrap=False)

@@ -24,6 +24,7 @@ from capplan.specs.hf.stack import Stack
 Reader = Callable[[Config, Config], Stack]
 
 READERS: dict[str, Reader] = {
+    "AquilaForCausalLM": llama.llama,
     "BaiChuanForCausalLM": llama.baichuan,
     "BaichuanForCausalLM": llama.baichuan,
     "BambaForCausalLM": mamba.bamba,
@@ -50,6 +51,7 @@ READERS: dict[str, Reader] = {
     "GemmaForCausalLM": gemma.gemma,
     "Glm4ForCausalLM": glm.glm4,
     "Glm4MoeForCausalLM": glm.glm4_moe,
+    "Glm4MoeLiteForCausalLM": glm.glm4_moe_lite,
     "GlmForCausalLM": glm.glm,
     "GlmMoeDsaForCausalLM": deepseek.glm_moe_dsa,
     "GptOssForCausalLM": moe_families.gpt_oss,
@@ -62,6 +64,7 @@ READERS: dict[str, Reader] = {
     "Llama4ForCausalLM": moe_families.llama4,
     "Llama4ForConditionalGeneration": moe_families.llama4,
     "LlamaForCausalLM": llama.llama,
+    "MPTForCausalLM": classics.mpt,
     "MiMoForCausalLM": llama.mimo,
     "MiMoV2FlashForCausalLM": moe_families.mimo_v2,
     "MiniMaxM2ForCausalLM": moe_families.minimax_m2,
@@ -85,6 +88,7 @@ READERS: dict[str, Reader] = {
     "PhimoeForCausalLM": moe_families.phimoe,
     "Qwen2ForCausalLM": qwen.qwen2,
     "Qwen2MoeForCausalLM": qwen.qwen2_moe,
+    "Qwen2_5_VLForConditionalGeneration": qwen.qwen2_5_vl,
     "Qwen3ForCausalLM": qwen.qwen3,
     "Qwen3MoeForCausalLM": qwen.qwen3_moe,
     "Qwen3NextForCausalLM": qwen.qwen3_next,
@@ -94,6 +98,7 @@ READERS: dict[str, Reader] = {
     "Qwen3_5ForConditionalGeneration": qwen.qwen3_5,
     "Qwen3_5MoeForCausalLM": qwen.qwen3_5_moe,
     "Qwen3_5MoeForConditionalGeneration": qwen.qwen3_5_moe,
+    "SmolLM3ForCausalLM": llama.llama,
     "StableLmForCausalLM": llama.stablelm,
     "Starcoder2ForCausalLM": classics.starcoder2,
 }

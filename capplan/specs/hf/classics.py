@@ -151,6 +151,29 @@ def falcon(config: Config, _: Config) -> Stack:
     )  # fmt: skip
 
 
+def mpt(config: Config, _: Config) -> Stack:
+    """ALiBi in place of positions; layer norms without bias."""
+    config.require("attn_config", "no_bias")
+    config.refuse("no_bias", True)
+    heads = config.nested("attn_config")
+    heads.require("alibi")
+    heads.refuse("alibi", True)
+    heads.refuse("qk_ln", False)
+    heads.refuse("kv_n_heads", config.count("n_heads"))
+    heads.refuse("attn_type", "multihead_attention")
+    mixer, num_layers = _plain(
+        config, "n_layers", "n_heads", "d_model", qkv_bias=False, output_bias=False
+    )
+    hidden = config.count("d_model")
+    width = config.count("expansion_ratio", 4) * hidden
+    stack = _stack(
+        mixer, {"kind": "dense", "intermediate_size": width, "gated": False}, num_layers,
+        hidden_size=hidden, max_context_tokens=config.count("max_seq_len"),
+    )  # fmt: skip
+    stack.fields["norm"] = "layer-without-bias"
+    return stack
+
+
 def phi(config: Config, _: Config) -> Stack:
     """Phi-1 to 2: one norm a layer, biases everywhere, on the head too."""
     config.refuse("qk_layernorm", False)

@@ -1,9 +1,9 @@
-"""GLM-4 to 4.6, and the ChatGLM class of the older files."""
+"""GLM-4 to 4.7, and the ChatGLM class of the older files."""
 
 from __future__ import annotations
 
 from capplan.specs.hf.config import Config
-from capplan.specs.hf.deepseek import experts
+from capplan.specs.hf.deepseek import deepseek_v3, experts
 from capplan.specs.hf.mtp import deepseek_extra
 from capplan.specs.hf.parts import attention, dense, without_defaults
 from capplan.specs.hf.stack import Layer, Stack, uniform
@@ -23,7 +23,7 @@ def glm4(config: Config, outer: Config) -> Stack:
 
 
 def glm4_moe(config: Config, _: Config) -> Stack:
-    """GLM-4.5 and 4.6."""
+    """GLM-4.5 to 4.7."""
     config.require("num_key_value_heads", "head_dim", "attention_bias", "first_k_dense_replace")
     qk_norm = "per-head" if config.flag("use_qk_norm", False) else None
     bias = config.flag("attention_bias", False)
@@ -38,6 +38,13 @@ def glm4_moe(config: Config, _: Config) -> Stack:
     num = config.count_or_zero("num_nextn_predict_layers", 0)
     stack.mtp = [("attention", "moe")] * num
     stack.mtp_extra = deepseek_extra(config.count("hidden_size"), config.count("vocab_size"), num)
+    return stack
+
+
+def glm4_moe_lite(config: Config, outer: Config) -> Stack:
+    """GLM-4.7-Flash: DeepSeek-V3's layers; the class always has the correction bias."""
+    stack = deepseek_v3(config, outer)
+    stack.ffns["moe"] = {**stack.ffns["moe"], "router_bias": True}
     return stack
 
 

@@ -59,7 +59,10 @@ def granite_hybrid(config: Config, _: Config) -> Stack:
     else:
         ffn = dense(config, "shared_intermediate_size")
     layers: list[Layer] = [(kind, "ffn") for kind in kinds]
-    return Stack({"mamba": _mamba2(config), "attention": mixer}, {"ffn": ffn}, layers)
+    mixers = {"attention": mixer}
+    if "mamba" in kinds:  # a config without such layers still carries their sizes
+        mixers = {"mamba": _mamba2(config), **mixers}
+    return Stack(mixers, {"ffn": ffn}, layers)
 
 
 def bamba(config: Config, _: Config) -> Stack:

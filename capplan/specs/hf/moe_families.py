@@ -110,14 +110,13 @@ def llama4(given: Config, outer: Config) -> Stack:
     config = given.with_defaults(**_LLAMA4)
     config.require("num_key_value_heads", "head_dim")
     num_layers = config.num_layers()
-    config.refuse("moe_layers", [])
     bias = config.flag("attention_bias", False)
     mixer = without_defaults(attention(config, qkv_bias=bias, output_bias=bias))
     chunk = config.count("attention_chunk_size")
-    step = config.count("interleave_moe_layer_step")
     rotated = _rotated(config, num_layers)
+    has_experts = _llama4_experts(config, num_layers)
     layers: list[Layer] = [
-        ("chunked" if rotated[i] else "full", "dense" if (i + 1) % step else "moe")
+        ("chunked" if rotated[i] else "full", "moe" if i in has_experts else "dense")
         for i in range(num_layers)
     ]
     experts = moe(
@@ -135,6 +134,14 @@ def _rotated(config: Config, num_layers: int) -> list[bool]:
         return config.bits("no_rope_layers", num_layers)
     period = config.count("no_rope_layer_interval")
     return [(i + 1) % period != 0 for i in range(num_layers)]
+
+
+def _llama4_experts(config: Config, num_layers: int) -> set[int]:
+    """Every `interleave_moe_layer_step`-th layer; a list of them goes before it."""
+    if config.has("moe_layers") and config.data["moe_layers"] != []:
+        return config.layer_numbers("moe_layers", num_layers)
+    step = config.count("interleave_moe_layer_step")
+    return set(range(step - 1, num_layers, step))
 
 
 def mimo_v2(config: Config, _: Config) -> Stack:

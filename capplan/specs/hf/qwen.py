@@ -7,6 +7,7 @@ from typing import Any
 from capplan.specs.hf.config import Config
 from capplan.specs.hf.parts import attention, dense, moe
 from capplan.specs.hf.stack import Layer, Part, Stack, uniform
+from capplan.specs.hf.vision import qwen2_5_vl as qwen2_5_vision
 from capplan.specs.hf.vision import qwen3_vl as qwen3_vision
 
 _SHARED = {"shared_experts": "mlp.shared_expert"}
@@ -27,6 +28,12 @@ def qwen2(config: Config, _: Config) -> Stack:
     config.require("num_key_value_heads")
     _refuse_window(config)
     return uniform(attention(config, qkv_bias=True), dense(config), config.num_layers())
+
+
+def qwen2_5_vl(config: Config, outer: Config) -> Stack:
+    stack = qwen2(config, outer)
+    stack.fields |= qwen2_5_vision(outer, config)
+    return stack
 
 
 def qwen3(config: Config, _: Config) -> Stack:

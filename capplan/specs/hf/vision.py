@@ -61,6 +61,33 @@ def qwen3_vl(outer: Config, text: Config) -> Fields:
     return _counted(outer, count)
 
 
+def qwen2_5_vl(outer: Config, text: Config) -> Fields:
+    """Qwen2.5-VL: a 3D patch embedding without bias, RMS norms, gated MLPs, one merger."""
+
+    def count(given: Config) -> dict[str, int]:
+        vision = given.with_defaults(**_QWEN25_VISION)
+        hidden, out = vision.count("hidden_size"), vision.count("out_hidden_size")
+        vision.expect("out_hidden_size", text.count("hidden_size"))
+        width = vision.count("intermediate_size")
+        patch = vision.count("temporal_patch_size") * vision.count("patch_size") ** 2
+        channels = vision.count("in_channels" if vision.has("in_channels") else "in_chans")
+        block = 4 * _linear(hidden, hidden) + 2 * _linear(width, hidden)
+        block += _linear(hidden, width) + 2 * hidden
+        merged = hidden * vision.count("spatial_merge_size") ** 2
+        merger = hidden + _linear(merged, merged) + _linear(out, merged)
+        blocks = vision.num_layers("depth") * block
+        return {_TOWER: hidden * channels * patch + blocks + merger}
+
+    return _counted(outer, count)
+
+
+# What the class takes; the config of the 32B leaves these out.
+_QWEN25_VISION = {
+    "depth": 32, "patch_size": 14, "temporal_patch_size": 2, "spatial_merge_size": 2,
+    "in_chans": 3,
+}  # fmt: skip
+
+
 def siglip(outer: Config, text: Config) -> Fields:
     """Gemma 3: SigLIP without a pooling head, a norm and one projection."""
 
