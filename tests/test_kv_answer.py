@@ -85,6 +85,16 @@ def test_defaults_of_the_profile_are_assumed() -> None:
     assert "--engine, --engine-version" in options
 
 
+def test_the_screen_says_what_the_numbers_are_not() -> None:
+    line = "kv --model qwen3.5-27b --hardware h100-sxm-80gb --engine-version"
+    for version, rule in (("0.33", "concurrency at the maximum length"), ("0.18", "as if each")):
+        shown = " ".join(capplan(*line.split(), version, people=True)[1].split())
+        assert f"The log's size is {rule}" in shown
+    line = "kv --hardware h100-sxm-80gb --tp 8 --context 1024"
+    shown = " ".join(capplan(*line.split(), people=True)[1].split())
+    assert "the engine runs 1,024 requests at once (--max-num-seqs)" in shown
+
+
 # Degrees
 
 

@@ -29,7 +29,11 @@ def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]
         _fits(result),
         _blocks(result),
     ]
-    notes = [*(log_notes(result.log) if result.log else ()), _static(result)]
+    notes = [
+        *(log_notes(result.log) if result.log else ()),
+        _sequence_cap(result, inputs),
+        _static(result),
+    ]
     return Screen(
         headline=_headline(result),
         tables=[table for table in tables if table],
@@ -65,6 +69,14 @@ def _headline(result: KvResult) -> str:
         else f"A request of {longest:,} does not fit"
     )
     return f"{text} {refused}.{_way_out(result)}"
+
+
+def _sequence_cap(result: KvResult, inputs: KvInputs) -> str | None:
+    """The engine's own limit, where memory allows more."""
+    cap = inputs.max_num_seqs * result.dp_attention
+    if inputs.reserve_bytes is not None or result.num_sequences <= cap:
+        return None
+    return f"Memory holds more, but the engine runs {cap:,} requests at once (--max-num-seqs)."
 
 
 def _missing(result: KvResult) -> str:

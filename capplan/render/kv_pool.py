@@ -66,8 +66,14 @@ def _note(result: KvResult) -> str | None:
     sizing = result.sizing
     if not _is_hybrid(sizing):
         return None
+    by_concurrency = sizing.printed_tokens == int(sizing.max_concurrency * sizing.max_model_len)
+    rule = (
+        "concurrency at the maximum length times that length"
+        if by_concurrency
+        else "as if each group of layers had its share of the blocks"
+    )
     return (
-        "The log's size is concurrency at the maximum length times that length. It is not the "
+        f"The log's size is {rule}. It is not the "
         f"capacity: windows and states take a fixed part of each request. The {sizing.num_blocks:,}"
         f" blocks hold {shows.plural(sizing.num_sequences, 'request')} of {result.context_tokens:,}"
         " tokens, one of them in its prefill; the engine's concurrency takes all to be in theirs."
