@@ -132,6 +132,8 @@ class SameAs(NamedTuple):
         SameAs("gpt-oss-120b tp8", "gpt-oss-120b", tp=8),
         SameAs("gpt-oss-120b 60GiB async scheduling", "gpt-oss-120b"),
         SameAs("gpt-oss-20b", "gpt-oss-20b"),
+        SameAs("llama-4-scout tp4", "llama-4-scout", tp=4),
+        SameAs("llama-4-scout tp4 b16384", "llama-4-scout", tp=4),
     ],
     ids=lambda same: same.case,
 )
