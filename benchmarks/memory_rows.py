@@ -19,7 +19,7 @@ from capplan.specs.model import ModelSpec
 
 GIB = 2**30
 _KV_FORMATS = {"fp8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "int8": "int8", "": None}
-# vLLM on these is another package, with blocks of 128 tokens and an allocator of its own.
+# vLLM on these is another package, which no profile describes.
 PLUGINS = re.compile(r"\bascend\b|\bgaudi\b|\btpu\b", re.IGNORECASE)
 
 
@@ -89,7 +89,7 @@ class Row:
         """The row's own version; `0.2x` is one of the twenties; without one, the date decides."""
         name, text = self.text("engine"), self.text("version")
         if PLUGINS.search(f"{text} {self.text('gpu')}"):
-            raise NotEvaluated("a platform plugin, whose pages have rules of their own")
+            raise NotEvaluated("a platform plugin of vLLM, without a profile")
         decade = re.search(r"\b0\.2x", text)
         version = re.search(r"\d+\.\d+(\.\d+)?", text)
         try:
