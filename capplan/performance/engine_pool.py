@@ -28,6 +28,7 @@ def engine_kv_settings(
         enable_prefix_caching=prefixes,
         async_scheduling=asynchronous,
         hybrid_manager=defaults.hybrid_manager,
+        hybrid_chunked=defaults.hybrid_chunked,
         pp=pp,
         dcp=dcp,
         printed_by_groups=engine.printed_size != "concurrency-times-length",

@@ -40,6 +40,7 @@ class KvSettings:
     enable_prefix_caching: bool = True
     async_scheduling: bool = True
     hybrid_manager: bool = True
+    hybrid_chunked: bool = True  # also for models with chunked-local layers
     pp: int = 1
     dcp: int = 1
     num_speculative_tokens: int = 0
@@ -69,7 +70,9 @@ class KvLayout:
 def kv_layout(model: ModelSpec, kv_dtype: str, tp: int, settings: KvSettings) -> KvLayout:
     """The groups of a model, and the bytes of a block on a GPU of each pipeline stage."""
     held, entries = _stack(model, kv_dtype, tp, settings)
-    groups = group_layers(held, hybrid_manager=settings.hybrid_manager)
+    chunked = any(layer.kind == "chunked" for layer in held)
+    hybrid = settings.hybrid_manager and (settings.hybrid_chunked or not chunked)
+    groups = group_layers(held, hybrid_manager=hybrid)
     stages = []
     for stage in pipeline_stages(model.num_layers, settings.pp):
         # Layers without KV (an FFN alone) count for the stages, not for the groups.

@@ -97,6 +97,8 @@ class Defaults(Spec):
     async_scheduling: Flag
     # Layers of several kinds get groups of their own; without, windows are kept at full length.
     hybrid_manager: Flag
+    # False: a model with chunked-local layers (Llama 4) goes without the hybrid manager.
+    hybrid_chunked: Flag = True
     gpu_classes: Annotated[tuple[GpuClass, ...], Field(min_length=1)]
 
 
