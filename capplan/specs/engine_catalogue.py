@@ -17,9 +17,10 @@ _ALIASES = {"tensorrt": "tensorrt-llm", "trtllm": "tensorrt-llm", "trt-llm": "te
 
 
 @cache
-def load_engines() -> tuple[EngineSpec, ...]:
-    """All families, by engine and then by version."""
-    found = [validate(EngineSpec, read_yaml(path)) for path in sorted(FOLDER.glob("*.yaml"))]
+def load_engines(engine: str = "*") -> tuple[EngineSpec, ...]:
+    """All families, or those of one engine (files are named for it), by engine and version."""
+    paths = sorted(FOLDER.glob(f"{engine}-*.yaml"))
+    found = [validate(EngineSpec, read_yaml(path)) for path in paths]
     return tuple(sorted(found, key=lambda spec: (spec.engine, version_key(spec.versions.first))))
 
 
@@ -57,7 +58,8 @@ def engine_at(name: str, month: str) -> EngineSpec:
 def _families(name: str) -> list[EngineSpec]:
     wanted = re.sub(r"[\s_-]+", "-", name.strip().lower())
     wanted = _ALIASES.get(wanted, wanted)
-    families = [spec for spec in load_engines() if spec.engine == wanted]
+    known = re.fullmatch(r"[a-z0-9-]{1,40}", wanted)
+    families = [spec for spec in load_engines(wanted) if spec.engine == wanted] if known else []
     if not families:
         near = nearest_name(wanted[:100], engine_names())
         hint = f"did you mean `{near}`? " if near else ""
