@@ -375,7 +375,7 @@ STATED = [
     (r"w8a8|int8", ("int8",)),
     (r"nvfp4|fp4", ("nvfp4", "nvfp4-weight-only")),
     (r"fp8", ("fp8", "fp8-block128")),
-    (r"awq|gptq|int4|4bit", ("int4",)),
+    (r"awq|gptq|int4|4bit", ("int4", "int4-group64")),
     (r"bf16", (None,)),
 ]
 EDITION_PARAMS = {"qwen2.5-72b-int4": 72_957_861_888}  # padded; its published total

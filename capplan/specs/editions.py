@@ -114,8 +114,9 @@ def weight_edition(model: ModelSpec, quantisation: str, dtype: str = "") -> Weig
     groups: tuple[str, ...] = ALL_GROUPS
     if number_format == "int4" and "gptq" in quantisation.lower() and _is_hybrid_moe(model):
         groups = ("experts",)
-    if "experts_int8" in quantisation.lower():  # vLLM's name says what it converts
-        groups = ("experts",)
+    if "experts_int8" in quantisation.lower():
+        # vLLM converts what its fused-MoE layer holds, and runs Jamba's dense FFNs as one expert.
+        groups = ("dense_ffn", "shared_experts", "experts")
     if "fbgemm" in quantisation.lower():
         groups = ("dense_ffn", "shared_experts", "experts")
     elif number_format == "fp8" and _is_blockwise(model):
