@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from memory_rows import GIB, NotEvaluated, Row
 
 from capplan.performance.engine_pool import engine_kv_settings
-from capplan.performance.kv_sizing import KvPool
+from capplan.performance.kv_pool import KvPool
 from capplan.performance.loaded_weights import loaded_weights
 from capplan.performance.memory import MemoryRequest, memory_budget
 from capplan.results.memory import MemoryBudget

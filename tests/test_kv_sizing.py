@@ -28,7 +28,8 @@ from capplan.formulas.kv_groups import (
     pipeline_stages,
 )
 from capplan.performance.kv_layout import KvSettings, kv_layout
-from capplan.performance.kv_sizing import KvPool, kv_sizing
+from capplan.performance.kv_pool import KvPool
+from capplan.performance.kv_sizing import kv_sizing
 from capplan.specs.catalogue import load_all, load_model
 from capplan.specs.model import ModelSpec
 

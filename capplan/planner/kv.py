@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from capplan.errors import CapplanError
 from capplan.formulas import paging
-from capplan.performance.kv_sizing import KvPool, kv_sizing
+from capplan.performance.kv_pool import KvPool
+from capplan.performance.kv_sizing import kv_sizing
 from capplan.performance.rates import compute_format
 from capplan.planner.kv_engine import Deployment, KvEngine
 from capplan.planner.kv_split import check_split, possible_tps

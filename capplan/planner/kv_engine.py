@@ -7,7 +7,7 @@ from functools import cached_property
 
 from capplan.performance.engine_pool import engine_kv_settings
 from capplan.performance.kv_layout import KvSettings
-from capplan.performance.kv_sizing import KvPool
+from capplan.performance.kv_pool import KvPool
 from capplan.performance.loaded_weights import loaded_weights
 from capplan.performance.memory import MemoryRequest, stage_budgets
 from capplan.results.memory import MemoryBudget, MemoryTerm

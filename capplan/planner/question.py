@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capplan.performance.kv_layout import KvSettings
-from capplan.performance.kv_sizing import KvPool
+from capplan.performance.kv_pool import KvPool
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
 

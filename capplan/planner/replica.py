@@ -13,7 +13,7 @@ from functools import cached_property
 
 from capplan.formulas.attention import context_reads
 from capplan.formulas.kv import tokens_held
-from capplan.performance.kv_sizing import KvPool
+from capplan.performance.kv_pool import KvPool
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import Batch, Chunk, StepModel
 from capplan.planner.question import Question
