@@ -110,8 +110,9 @@ def read_text(
         # utf-8-sig: Windows editors put a byte-order mark first.
         return path.read_text(encoding="utf-8-sig", errors="strict" if strict else "replace")
     except UnicodeDecodeError as error:
-        before = error.object[: error.start]
-        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        # A lone carriage return ends a line too.
+        before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         raise CapplanError(
             "the file is not UTF-8 text", location=Location(str(path), line, column)
         ) from None
