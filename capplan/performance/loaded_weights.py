@@ -86,10 +86,8 @@ def stage_model(model: ModelSpec, pp: int, stage: int) -> ModelSpec:
     """The layers of one pipeline stage as a model of their own (with the ends of the whole)."""
     if pp == 1:
         return model
-    counts = stage_layers(model.num_layers, pp)
-    first = sum(counts[:stage])
     stack = [(m, f) for num, m, f in model.layer_runs for _ in range(num)]
-    part = stack[first : first + counts[stage]]
+    part = [stack[layer] for layer in pipeline_stages(model.num_layers, pp)[stage]]
     data = model.model_dump()
     data["layers"] = [{"mixer": m, "ffn": f} for m, f in part]
     data["mixers"] = {k: v for k, v in data["mixers"].items() if k in {m for m, _ in part}}

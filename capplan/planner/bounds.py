@@ -27,26 +27,18 @@ class Sizing:
 
 def size(replica: Replica) -> Sizing:
     """The bounds of a replica's degree, or the limit that stands in the way."""
-    fault = _fault(replica)
+    fault = replica.fault()
     best = replica.best_mean_step() if fault is None else None
     if best is None:
         return Sizing(replica, None, None, fault or "kv_memory")
     return Sizing(replica, _bounds(replica, best), best, None)
 
 
-def _fault(replica: Replica) -> str | None:
-    if replica.pool_bytes_per_gpu <= 0:
-        return "weights"
-    if replica.max_sequences < 1:
-        return "kv_memory"
-    return replica.mean_step_fault(0.0)
-
-
 def _bounds(replica: Replica, best: MeanStep) -> Bounds:
     question, tp = replica.question, replica.tp
     rate = question.workload.arrival_rate_per_s
     at_limits = _memory_replicas(replica)
-    prefill = capacity.units_needed(rate, replica.prefill_requests_per_s())
+    prefill = capacity.units_needed(rate, replica.prefill_requests_per_s)
     decode = _decode_replicas(replica)
     if question.fleet.replica_output_tokens_per_s is not None:
         combined = max(at_limits, decode, prefill)
@@ -81,8 +73,8 @@ def _decode_replicas(replica: Replica) -> int:
 
 def decode_tokens_per_s(replica: Replica) -> float:
     """Output tokens a second of pure decode at the largest batch within TPOT and the pool."""
-    # At least 1: `_fault` has made sure that one decode meets the limit.
-    batch = max(1, replica.max_decode_batch())
+    # At least 1: `Replica.fault` has made sure that one decode meets the limit.
+    batch = max(1, replica.max_decode_batch)
     return batch / replica.decode_step_s(batch)
 
 
@@ -111,7 +103,7 @@ def binding_of(replica: Replica, bounds: Bounds, best: MeanStep) -> tuple[str, s
         limit = {"memory": "kv_memory", "decode": "tpot", "prefill": "compute"}[most]
         if most == "decode" and replica.question.fleet.replica_output_tokens_per_s:
             limit = "given_throughput"
-        elif most == "decode" and replica.max_decode_batch() == replica.max_sequences:
+        elif most == "decode" and replica.max_decode_batch == replica.max_sequences:
             limit = "kv_memory"
         return most, limit
     # The steady state stops at the first limit that a slightly larger batch breaks.

@@ -13,8 +13,10 @@ from capplan.results.catalogue import (
     TensorGroupFacts,
 )
 from capplan.specs.catalogue import Found
+from capplan.specs.ffns import FFN
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import kv_bytes_per_token
+from capplan.specs.mixers import Mixer
 from capplan.specs.model import ModelSpec
 from capplan.specs.tensors import (
     num_params_active,
@@ -120,28 +122,17 @@ def _layer_facts(model: ModelSpec) -> tuple[LayerFacts, ...]:
     for num, mixer, ffn in model.layer_runs:
         counts[mixer, ffn] += num
     return tuple(
-        LayerFacts(num, _describe(model, mixer), _describe_ffn(model, ffn))
+        LayerFacts(
+            num, mixer and _sentence(model.mixers[mixer]), ffn and _sentence(model.ffns[ffn])
+        )
         for (mixer, ffn), num in counts.items()
     )
 
 
-def _describe(model: ModelSpec, name: str | None) -> str | None:
-    if name is None:
-        return None
-    spec = model.mixers[name].model_dump(exclude_defaults=True)
-    return _sentence(spec)
-
-
-def _describe_ffn(model: ModelSpec, name: str | None) -> str | None:
-    if name is None:
-        return None
-    return _sentence(model.ffns[name].model_dump(exclude_defaults=True))
-
-
-def _sentence(spec: dict[str, object]) -> str:
+def _sentence(part: Mixer | FFN) -> str:
     """`attention: num_heads 32, num_kv_heads 8, head_dim 128`: the file's own words."""
-    words = [_words(key, value) for key, value in spec.items() if key != "kind"]
-    return f"{spec['kind']}: {', '.join(words)}"
+    fields = part.model_dump(exclude_defaults=True, exclude={"kind"})
+    return f"{part.kind}: {', '.join(_words(key, value) for key, value in fields.items())}"
 
 
 def _words(key: str, value: object) -> str:

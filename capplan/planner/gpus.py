@@ -149,9 +149,9 @@ def _replica_facts(replica: Replica, best: MeanStep) -> ReplicaFacts:
         max_sequences=replica.max_sequences,
         decode_batch=best.decode_batch,
         step_time_s=best.step_time_s,
-        max_decode_batch=replica.max_decode_batch(),
+        max_decode_batch=replica.max_decode_batch,
         output_tokens_per_s=decode_tokens_per_s(replica),
-        prefill_tokens_per_s=replica.prefill_requests_per_s() * workload.prompt_tokens,
+        prefill_tokens_per_s=replica.prefill_requests_per_s * workload.prompt_tokens,
         requests_per_s=best.requests_per_s,
     )
 

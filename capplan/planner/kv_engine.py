@@ -114,15 +114,8 @@ class Deployment:
             "runtime and activations": (reserve_bytes, "--reserve"),
             "left free": (visible * (1 - budget.memory_share), "the engine's share"),
         }
-        return MemoryBudget(
-            engine=budget.engine,
-            memory_share=budget.memory_share,
-            memory_share_option=budget.memory_share_option,
-            visible_bytes=visible,
-            max_num_seqs=budget.max_num_seqs,
-            max_num_batched_tokens=budget.max_num_batched_tokens,
-            block_size=budget.block_size,
-            stage=budget.stage,
+        return replace(
+            budget,
             terms=tuple(
                 MemoryTerm(name, size, size, size, 0, source)
                 for name, (size, source) in sizes.items()

@@ -108,7 +108,7 @@ class Replica:
         """
         workload = self.question.workload
         if workload.output_tokens == 1:
-            return MeanStep(0.0, 0.0, self.ttft_s(0.0), self.prefill_requests_per_s())
+            return MeanStep(0.0, 0.0, self.ttft_s(0.0), self.prefill_requests_per_s)
         prompts = decode_batch / (workload.output_tokens - 1)
         decodes = max(1.0, decode_batch)
         tokens = workload.prompt_tokens
@@ -125,6 +125,7 @@ class Replica:
         ).total_s
         return MeanStep(decode_batch, step, self.ttft_s(decode_batch), prompts / step)
 
+    @cached_property
     def max_decode_batch(self) -> int:
         """Largest batch of decodes alone within TPOT, the pool and the token budget; 0 if none."""
         limit = self.question.limits.slo_tpot_s
@@ -133,6 +134,7 @@ class Replica:
             return 0
         return _largest_int(most, lambda batch: self.decode_step_s(batch) <= limit)
 
+    @cached_property
     def prefill_requests_per_s(self) -> float:
         """Prompts a second when the replica does nothing else, packed into full steps."""
         workload = self.question.workload
@@ -172,6 +174,17 @@ class Replica:
             else:
                 high = middle
         return self.mean_step(low) if low > 0 else None
+
+    def fault(self) -> str | None:
+        """What keeps any number of such replicas from meeting the limits, or None.
+
+        weights, kv_memory, or a limit that is broken without any load.
+        """
+        if self.pool_bytes_per_gpu <= 0:
+            return "weights"
+        if self.max_sequences < 1:
+            return "kv_memory"
+        return self.mean_step_fault(0.0)
 
     def mean_step_fault(self, decode_batch: float) -> str | None:
         """The limit that this steady state breaks: tpot, ttft, kv_memory, token_budget."""

@@ -29,11 +29,7 @@ def suggest(question: Question, replicas: Sequence[Replica], fault: str) -> tupl
 
 def feasible(replica: Replica) -> bool:
     """Whether any number of such replicas meets the limits."""
-    return (
-        replica.pool_bytes_per_gpu > 0
-        and replica.max_sequences >= 1
-        and replica.mean_step_fault(0.0) is None
-    )
+    return replica.fault() is None
 
 
 def _other_tp(question: Question) -> Suggestion | None:
@@ -88,7 +84,7 @@ def _looser_limits(replicas: Sequence[Replica]) -> list[Suggestion]:
 
     Each is the shortest that the degree reaches without load, rounded up to two digits.
     """
-    able = [r for r in replicas if r.pool_bytes_per_gpu > 0 and r.max_sequences >= 1]
+    able = [r for r in replicas if r.fault() not in ("weights", "kv_memory")]
     if not able:
         return []
     nearest = min(able, key=lambda replica: (_miss_factor(replica), replica.tp))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from math import gcd, lcm
+from math import lcm
 
 from capplan.simulator.config import KvGroup, SchedulerConfig
 
@@ -91,7 +91,6 @@ class GroupManager:
         self.single = len(self.groups) == 1
         self.align = config.mamba_cache_mode == "align"
         self.boundary = lcm(*(group.block_size for group in self.groups))
-        self.hash_size = gcd(*(group.block_size for group in self.groups))
         self.pool = Pool(
             config.usable_blocks, unregistered_first=config.rules.unregistered_blocks_first
         )

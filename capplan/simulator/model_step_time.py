@@ -12,6 +12,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Items
 from math import frexp, ldexp
 
+from capplan.formulas.kv import tokens_held
 from capplan.performance.step import Batch, Chunk, StepModel
 from capplan.simulator.step_time import ChunkSums
 
@@ -156,7 +157,7 @@ class ModelContextTime:
 
     def contexts(self, decodes: Items[int], chunks: Items[ChunkSums]) -> float:
         windows = self._model.windows
-        reads = {w: float(sum(c if w is None else min(c, w) for c in decodes)) for w in windows}
+        reads = {w: float(sum(tokens_held(c, w) for c in decodes)) for w in windows}
         parts = [Chunk(tokens, before) for tokens, before in chunks]
         if parts:
             return self._model.mixed(len(decodes), reads, parts).total_s
