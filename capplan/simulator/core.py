@@ -32,7 +32,7 @@ class Replica(ReplicaState):
 
         One long function on purpose: its local variables are most of the speed.
         """
-        config, cache, recorder = self.config, self.cache, self.recorder
+        config, cache, recorder, watch = self.config, self.cache, self.recorder, self.watch
         asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
         tokens_per_step, longest = config.max_num_batched_tokens, config.max_model_len
         paced = config.prefill_schedule_interval > 1
@@ -88,6 +88,7 @@ class Replica(ReplicaState):
                     if context + (steps - done) * decodes > limit:
                         until = min(steps, done + max(1, ceil((limit - context) / decodes)))
                     segment = range(context, context + (until - done) * decodes, decodes)
+                    since, told = start, done
                     if asynchronous:
                         for context in segment:
                             now = start
@@ -102,6 +103,10 @@ class Replica(ReplicaState):
                         now = start
                     context += decodes
                     done = (context - computed) // decodes - 1
+                    if watch:
+                        watch.stretch(
+                            since, done - told, decodes, segment.start, base, slope, landing
+                        )
                 computed = context - decodes
                 step += done
                 tokens += done * decodes
@@ -125,6 +130,8 @@ class Replica(ReplicaState):
                     self.free = free
                     recorder.stretch(self, first, done, before, first_start, first_computed)
                 free -= taken
+                if watch:
+                    watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 if cache:
                     cache.take(taken)
                 if paced:
@@ -211,6 +218,9 @@ class Replica(ReplicaState):
                         if recorder:
                             self.free = free
                             recorder.empty(self, now, start, preempted)
+                    if watch:
+                        watch.interrupted(start, preempted)
+                        watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                     if waits:
                         idle_s += next_arrival - start
                         start = next_arrival
@@ -235,6 +245,9 @@ class Replica(ReplicaState):
                 if recorder:
                     self.step, self.free = step, free
                     recorder.executed(self, now, start, dt, chunks, starved, preempted)
+                if watch:
+                    watch.passed(start, dt, served, chunks, starved, preempted, landing)
+                    watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 # The step runs.
                 step += 1
                 tokens += served
@@ -282,6 +295,8 @@ class Replica(ReplicaState):
             elif coming is None:
                 break
             else:
+                if watch:
+                    watch.load(start, 0, 0, 0)
                 idle_s += next_arrival - start
                 now = start = next_arrival
                 continue

@@ -11,6 +11,7 @@ from capplan.simulator.config import SchedulerConfig, rejection_reason
 from capplan.simulator.detailed import DetailedScheduler, DetailedSequence, Pass
 from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord
 from capplan.simulator.step_time import ChunkSums, ContextTime, StepTime
+from capplan.simulator.watch import Watch
 
 
 class DetailedReplica:
@@ -25,8 +26,10 @@ class DetailedReplica:
         cpu_s: float = 0.0,
         record_steps: bool = False,
         reject: bool = True,
+        watch: Watch | None = None,
     ) -> None:
-        self.config, self.on_finish = config, on_finish
+        self.config, self.on_finish, self.watch = config, on_finish, watch
+        self.last_token_s: dict[DetailedSequence, float] = {}  # for the watch
         self.cpu_s = cpu_s
         self.contexts: Callable[[list[int], list[ChunkSums]], float] | None = None
         if isinstance(step_time, ContextTime):
@@ -57,6 +60,8 @@ class DetailedReplica:
             if not present and not flying:
                 if not coming:
                     break
+                if self.watch:
+                    self.watch.load(now, 0, 0, 0)
                 now = coming[0].arrival_s
                 continue
             start = max(now, gpu_free)
@@ -68,6 +73,8 @@ class DetailedReplica:
                 break
             if this.items:
                 dt = self._duration(this)
+                if self.watch:
+                    self._tell(self.watch, this, start, dt)
                 gpu_free = start + dt
                 flying.append((this, self._open(this, now, start, dt), gpu_free))
                 if asynchronous and len(flying) < 2:
@@ -141,6 +148,25 @@ class DetailedReplica:
         self.busy_s += dt
         return dt
 
+    def _tell(self, watch: Watch, this: Pass, start: float, dt: float) -> None:
+        items, scheduler = this.items.values(), self.scheduler
+        prefill = sum(item.tokens for item in items if not item.decode)
+        watch.step(start, dt, sum(item.decode for item in items), prefill)
+        used = self.config.usable_blocks - len(scheduler.manager.pool.free)
+        watch.load(start, len(scheduler.running), len(scheduler.waiting), used)
+
+    def _tell_gaps(self, seq: DetailedSequence, delivered: int, end_s: float) -> None:
+        """Tokens of one verification come together."""
+        if self.watch is None or not delivered:
+            return
+        before = self.last_token_s.pop(seq, None)
+        if before is not None:
+            self.watch.gaps(end_s - before, 1)
+        if delivered > 1:
+            self.watch.gaps(0.0, delivered - 1)
+        if not seq.finished:
+            self.last_token_s[seq] = end_s
+
     def _open(self, this: Pass, now: float, start: float, dt: float) -> dict[str, Any]:
         """A step record; the result's part is filled when it is taken in."""
         self.num_steps += 1
@@ -186,6 +212,7 @@ class DetailedReplica:
             if item.life != seq.num_preemptions:
                 stale.append(name)
             delivered, accepted = self.scheduler.take_in(item, end_s)
+            self._tell_gaps(seq, delivered, end_s)
             if delivered:
                 out[name] = delivered
             if item.drafts and item.samples:

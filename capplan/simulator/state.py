@@ -17,6 +17,7 @@ from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Rejection, Request, RequestRecord
 from capplan.simulator.sequence import NO_STEP, Sequence
 from capplan.simulator.step_time import ChunkSums, StepTime
+from capplan.simulator.watch import CounterWatch, Watch
 
 
 class Observer(Protocol):
@@ -62,8 +63,10 @@ class ReplicaState:
         recorder: Observer | None = None,
         *,
         reject: bool = True,
+        watch: Watch | None = None,
     ) -> None:
         self.config = config
+        self.watch = CounterWatch(watch) if watch else None
         self.step_time = step_time
         self.on_finish = on_finish
         self.recorder = recorder
