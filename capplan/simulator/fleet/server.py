@@ -19,13 +19,13 @@ SEEN_FINISHES = 64  # the last ones, for the rate at which a replica gets throug
 
 
 class Server:
-    """`pending` are the requests that somebody waits for, by the id that the engine knows."""
+    """`records` are the finishes that the replica has told of, in order of time."""
 
     def __init__(self, index: int, make: MakeReplica) -> None:
         self.index = index
         self._make = make
         self.records: list[RequestRecord] = []
-        self.taken_in = 0  # records that the fleet has looked at
+        self.taken_in = 0  # of them: those whose time has come
         self.loop = make(self.records.append)
         self.up = True
         self.listed = True  # the router takes it to be up
@@ -35,8 +35,23 @@ class Server:
         self._finishes: deque[float] = deque(maxlen=SEEN_FINISHES)
         self._lives: list[Outcome] = []
 
-    def saw_finish(self, finish_s: float) -> None:
-        self._finishes.append(finish_s)
+    @property
+    def is_busy(self) -> bool:
+        return self.up and (self.loop.next_s < inf or self.taken_in < len(self.records))
+
+    def take_in(self) -> RequestRecord:
+        """The next finish in order of time."""
+        record = self.records[self.taken_in]
+        self.taken_in += 1
+        self._finishes.append(record.finish_s)
+        return record
+
+    def first_token_s(self, attempt_id: str) -> float | None:
+        """When a request that is not taken in yet gets its first token, as far as is known."""
+        for record in self.records[self.taken_in :]:
+            if record.id == attempt_id:
+                return record.first_token_s
+        return self.loop.first_token_s(attempt_id)
 
     def estimated_wait_s(self) -> float:
         """Requests waiting x mean gap between the last finishes; 0 before two were seen."""
@@ -55,7 +70,8 @@ class Server:
         return limits.max_queue_wait_s == inf or self.estimated_wait_s() <= limits.max_queue_wait_s
 
     def die(self) -> None:
-        """All that it holds is gone."""
+        """All that it holds is gone, and what it would have finished in the step that runs."""
+        del self.records[self.taken_in :]
         self._lives.append(self.loop.close())
         self.up = False
         self._finishes.clear()
