@@ -15,14 +15,14 @@ from math import ceil, inf, nextafter
 
 from capplan.simulator.fleet.calls import Backoff, Call
 from capplan.simulator.fleet.records import (
+    IN_ORDER,
     ClientRecord,
     End,
     FleetOutcome,
     LostAttempt,
-    in_order,
+    new_record,
 )
 from capplan.simulator.fleet.router import PrefixAware, make_router
-from capplan.simulator.fleet.sampling import Sampler
 from capplan.simulator.fleet.server import MakeReplica, Server
 from capplan.simulator.fleet.settings import Failure, FleetSettings
 from capplan.simulator.fleet.sources import Source
@@ -43,7 +43,6 @@ class Driver:
         self.choose = make_router(settings.routing, settings.seed)
         self.backoff = Backoff(settings.clients, settings.seed)
         self.guarded = not settings.admission.is_open
-        self.sampler = Sampler()
         self.now = 0.0
         self.records: list[ClientRecord] = []
         self.lost: list[LostAttempt] = []
@@ -57,27 +56,26 @@ class Driver:
             self._at(failure.at_s, self._fail, failure)
 
     def run(self) -> FleetOutcome:
-        events, source, sampler = self._events, self.source, self.sampler
-        while True:
-            while events and events[0][3] is self._on_time_out and not self._is_due(events[0]):
-                heappop(events)
-            event_s, request_s = events[0][0] if events else inf, source.next_s
-            until = event_s if event_s <= request_s else request_s
-            if until == inf and not any(server.is_busy for server in self.servers):
-                break
-            sample_s = sampler.next_s
-            if self._advance(sample_s if sample_s < until else until):
-                continue  # a finish that may set off something earlier
-            if sample_s < until:
-                sampler.sample(self.servers)
-            elif event_s <= request_s:
-                self.now = event_s
-                _, _, _, act, arguments = heappop(events)
-                act(*arguments)
-            else:
-                self.now = request_s
-                self._send(Call(source.take(), request_s))
-        return self._outcome()
+        events, source, interrupted = self._events, self.source, False
+        try:
+            while True:
+                while events and events[0][3] is self._on_time_out and not self._is_due(events[0]):
+                    heappop(events)
+                event_s, request_s = events[0][0] if events else inf, source.next_s
+                until = event_s if event_s <= request_s else request_s
+                if self._advance(until):
+                    continue  # a finish that may set off something earlier
+                if until == inf:
+                    break
+                self.now = until
+                if event_s <= request_s:
+                    _, _, _, act, arguments = heappop(events)
+                    act(*arguments)
+                else:
+                    self._send(Call(source.take(), request_s))
+        except KeyboardInterrupt:
+            interrupted = True
+        return self._outcome(interrupted)
 
     # Time.
 
@@ -230,9 +228,12 @@ class Driver:
         request = call.request
         first_s, got = (answer.first_token_s, answer.output_tokens) if answer else (None, 0)
         self.records.append(
-            ClientRecord(
-                request.id, call.sent_s, first_s, end_s, end, call.num_attempts,
-                request.prompt_tokens, got, index,
+            new_record(
+                ClientRecord,
+                (
+                    request.id, call.sent_s, first_s, end_s, end, call.num_attempts,
+                    request.prompt_tokens, got, index,
+                ),
             )
         )  # fmt: skip
         self.source.ended(request, end_s)
@@ -267,20 +268,18 @@ class Driver:
 
     # Results.
 
-    def _outcome(self) -> FleetOutcome:
+    def _outcome(self, interrupted: bool) -> FleetOutcome:
         for call in self._pending.values():
             self._end(call, "unfinished", self.now, None)
-        replicas = tuple(server.outcome() for server in self.servers)
-        # A replica that died did not finish its step.
-        lasts = [r.lives[-1].end_s for r, s in zip(replicas, self.servers, strict=True) if s.up]
-        end_s = max([self.now, *lasts])
-        self.records.sort(key=in_order)
+        if not interrupted:
+            self.now = max([self.now, *(server.close() for server in self.servers)])
+        self.records.sort(key=IN_ORDER)
         return FleetOutcome(
-            end_s=end_s,
+            end_s=self.now,
             measured_from_s=self.source.measured_from_s,
-            replicas=replicas,
+            replicas=tuple(server.outcome() for server in self.servers),
             clients=tuple(self.records),
             lost=tuple(self.lost),
-            samples=tuple(self.sampler.samples),
             unwanted=frozenset(self.unwanted),
+            interrupted=interrupted,
         )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from math import inf
 
 from capplan.simulator.fleet.records import ReplicaOutcome
@@ -34,10 +33,6 @@ class Server:
         self.last_sent = 0  # number of the last request sent here, counted over the fleet
         self._finishes: deque[float] = deque(maxlen=SEEN_FINISHES)
         self._lives: list[Outcome] = []
-
-    @property
-    def is_busy(self) -> bool:
-        return self.up and (self.loop.next_s < inf or self.taken_in < len(self.records))
 
     def take_in(self) -> RequestRecord:
         """The next finish in order of time."""
@@ -80,16 +75,12 @@ class Server:
         self.loop = self._make(self.records.append)
         self.up = True
 
+    def close(self) -> float:
+        """At the end of the simulation; says when the replica came to rest."""
+        if not self.up:
+            return 0.0
+        self._lives.append(self.loop.close())
+        return self._lives[-1].end_s
+
     def outcome(self) -> ReplicaOutcome:
-        if self.up:
-            self._lives.append(self.loop.close())
-        lives = tuple(replace(life, records=()) for life in self._lives)
-        return ReplicaOutcome(lives, tuple(self.records), self.num_sent)
-
-
-def advance(servers: Iterable[Server], until_s: float) -> None:
-    """Let the replicas make their passes before `until_s`, each for itself."""
-    for server in servers:
-        loop = server.loop
-        while server.up and loop.next_s < until_s:
-            loop.advance(until_s)
+        return ReplicaOutcome(tuple(self._lives), tuple(self.records), self.num_sent)
