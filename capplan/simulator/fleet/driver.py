@@ -236,7 +236,7 @@ class Driver:
                 ),
             )
         )  # fmt: skip
-        self.source.ended(request, end_s)
+        self.source.ended(request, end_s, answer is None)
 
     # Failures.
 
