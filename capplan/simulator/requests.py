@@ -77,7 +77,7 @@ class Rejection:
 class Outcome:
     """A whole simulation. `end` says how it ended: every request finished, or why not."""
 
-    end: str  # "finished" | "stalled" | "livelock"
+    end: str  # "finished" | "stalled" | "livelock" | "stopped" (closed before its end)
     end_s: float
     num_steps: int
     num_empty_passes: int
