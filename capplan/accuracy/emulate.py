@@ -11,6 +11,7 @@ from capplan.accuracy.load import Load
 from capplan.accuracy.quick_loop import LoopRules, Timings, run_loop
 from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings
+from capplan.accuracy.step_record import StepRecord
 
 # Share of the output for which an engine without reservation keeps room: requests in the pool are
 # on average half way, and a full pool holds them back before it preempts.
@@ -29,8 +30,10 @@ class Measured:
     num_requests: int
 
 
-def emulate(settings: RunSettings, load: Load, server: Server) -> Measured:
-    """One row through the loop."""
+def emulate(
+    settings: RunSettings, load: Load, server: Server, record: StepRecord | None = None
+) -> Measured:
+    """One row through the loop; ``record`` collects its steps (of one replica)."""
     replicas = settings.num_replicas * settings.pp
     share = _of_replica(load, replicas)
     lengths = share.lengths()
@@ -42,6 +45,7 @@ def emulate(settings: RunSettings, load: Load, server: Server) -> Measured:
         _arrivals(share),
         share.concurrency,
         0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens),
+        record,
     )
     metrics = _metrics(timings, lengths, replicas)
     if load.kind == "static":
