@@ -90,8 +90,9 @@ class Driver:
         for server in self.servers:
             if server.up:
                 loop, records = server.loop, server.records
-                while loop.next_s < until:
-                    loop.advance(until)
+                if loop.next_s < until:
+                    while loop.advance(until) < until:
+                        pass
                 while len(records) > server.taken_in:
                     if records[server.taken_in].finish_s > until:
                         break
