@@ -25,6 +25,7 @@ _PROMPT_TOKEN_S = 2e-6
 @dataclass(frozen=True)
 class Server:
     settings: RunSettings
+    model: StepModel
     steps: StepTable
     deployment: Deployment
 
@@ -55,7 +56,7 @@ class Server:
 
 
 # Filled as rows ask for it; specifications are not hashable, their catalogue names are.
-_STEPS: dict[tuple[str, str, int, str | None, str], StepTable] = {}
+_STEPS: dict[tuple[str, str, int, str | None, str], tuple[StepModel, StepTable]] = {}
 
 
 def server_of(settings: RunSettings) -> Server:
@@ -64,13 +65,14 @@ def server_of(settings: RunSettings) -> Server:
     key = settings.model_id, settings.hardware_id, tp, settings.dtype, settings.kv_dtype
     steps = _STEPS.get(key)
     if steps is None:
-        steps = _STEPS[key] = _step_table(settings, tp)
-    return Server(settings, steps, _deployment(settings))
+        model = _step_model(settings, tp)
+        steps = _STEPS[key] = model, StepTable(model)
+    return Server(settings, *steps, _deployment(settings))
 
 
-def _step_table(settings: RunSettings, tp: int) -> StepTable:
+def _step_model(settings: RunSettings, tp: int) -> StepModel:
     rates = derated_rates(settings.hardware, tp)
-    model = StepModel(
+    return StepModel(
         settings.model,
         settings.hardware,
         rates,
@@ -78,7 +80,6 @@ def _step_table(settings: RunSettings, tp: int) -> StepTable:
         dtype=settings.dtype,
         kv_dtype=settings.kv_dtype,
     )
-    return StepTable(model)
 
 
 def _deployment(settings: RunSettings) -> Deployment:
