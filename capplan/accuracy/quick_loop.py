@@ -7,16 +7,12 @@ one sum. Admission reserves KV tokens (see ``reserve_output_share``); nobody is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import ceil, inf
 from typing import Protocol
 
 from capplan.accuracy.step_record import StepRecord
-
-
-Observer = Callable[[float, int, int, float, list[tuple[int, int]]], None]
 
 
 class StepTimes(Protocol):
@@ -155,8 +151,6 @@ def run_loop(
                 late = len(waiting) + len(prefilling) + len(ended)
                 record.add(1, going, context + going, chunks, late, pace)
             now += mixed(going, context + going, chunks)
-            if observe is not None:
-                observe(now, 1, going, context + going, chunks)
             if going:
                 step += 1
                 context += decodes
@@ -187,8 +181,6 @@ def run_loop(
                 record.add(count, decodes, middle, (), len(waiting), pace)
             now += spent
             decode_s += spent
-            if observe is not None:
-                observe(now, count, decodes, context + decodes * (count + 1) / 2, chunks)
             step += count
             context += count * decodes
             if waiting:
