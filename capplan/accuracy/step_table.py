@@ -14,7 +14,8 @@ from collections.abc import Sequence as Items
 
 from capplan.formulas.attention import context_reads
 from capplan.formulas.kv import tokens_held
-from capplan.performance.step import Batch, StepModel
+from capplan.performance.batch import Batch
+from capplan.performance.step import StepModel
 
 _EXACT = 16  # every whole number up to here is a node
 _PER_OCTAVE = 6
