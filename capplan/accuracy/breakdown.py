@@ -11,7 +11,8 @@ from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.accuracy.step_record import MeanStep, StepRecord
 from capplan.formulas.kv import tokens_held
-from capplan.performance.step import Batch, StepModel, StepTime
+from capplan.performance.batch import Batch, StepTime
+from capplan.performance.step import StepModel
 from capplan.results.accuracy import StepPart
 
 
@@ -23,7 +24,7 @@ def parts_of(run: MeasuredRun) -> tuple[StepPart, ...]:
     settings, load = settings_of(run), load_of(run)
     server, record = server_of(settings), StepRecord()
     measured = emulate(settings, load, server, record)
-    of_replica = measured.num_requests // (settings.num_replicas * settings.pp)
+    of_replica = measured.num_requests // settings.num_replicas
     names = [field.name for field in fields(StepTime)]
     sums = {name: [0.0, 0.0, 0.0] for name in names}
     for step in record.mean_steps(of_replica):
@@ -45,14 +46,15 @@ def parts_of(run: MeasuredRun) -> tuple[StepPart, ...]:
 
 def batch_of(model: StepModel, step: MeanStep) -> Batch:
     """A bin's mean step as the performance model takes it."""
-    num, windows = step.num_decodes, model.windows
-    mean = int(step.context_tokens / num) if num else 0
-    loaded = step.chunk_loaded_tokens + step.chunk_tokens
+    windows, copies = model.windows, model.dp
+    num = step.num_decodes / copies
+    mean = int(step.context_tokens / step.num_decodes) if num else 0
+    loaded = (step.chunk_loaded_tokens + step.chunk_tokens) / copies
     return Batch(
         num,
         {w: num * tokens_held(mean, w) for w in windows},
-        prefill_tokens=step.chunk_tokens,
-        num_prefills=step.num_chunks,
-        prefill_reads=dict.fromkeys(windows, step.chunk_reads),
+        prefill_tokens=step.chunk_tokens / copies,
+        num_prefills=step.num_chunks / copies,
+        prefill_reads=dict.fromkeys(windows, step.chunk_reads / copies),
         prefill_kv_tokens=dict.fromkeys(windows, loaded),
     )
