@@ -22,13 +22,13 @@ class ModelStepTime:
         if model.windows != (None,):
             raise ValueError("attention windows need the contexts: use ModelContextTime")
         self._model = model
-        costs, stages = model.attention, model.pp
-        self._decode = costs.decode_s_per_sequence / stages
-        self._decode_read = costs.decode_s_per_position.get(None, 0.0) / stages
-        self._chunk = costs.prefill_s_per_sequence / stages
-        self._chunk_token = costs.prefill_s_per_token / stages
-        self._chunk_read = costs.prefill_s_per_position.get(None, 0.0) / stages
-        self._chunk_kv = costs.prefill_s_per_kv_token.get(None, 0.0) / stages
+        costs = model.attention
+        self._decode = costs.decode_s_per_sequence
+        self._decode_read = costs.decode_s_per_position.get(None, 0.0)
+        self._chunk = costs.prefill_s_per_sequence
+        self._chunk_token = costs.prefill_s_per_token
+        self._chunk_read = costs.prefill_s_per_position.get(None, 0.0)
+        self._chunk_kv = costs.prefill_s_per_kv_token.get(None, 0.0)
         # Steps of decodes alone; with prefill; with both; the part of the sequences.
         self._decodes: dict[int, float] = {}
         self._prefills: dict[int, float] = {}
