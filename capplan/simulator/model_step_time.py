@@ -10,11 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from collections.abc import Sequence as Items
-from math import frexp, ldexp
+from math import ceil, frexp, ldexp
 
-from capplan.formulas.kv import tokens_held
 from capplan.performance.step import Batch, Chunk, StepModel
-from capplan.simulator.step_time import ChunkSums
+from capplan.simulator.step_time import ChunkSums, WindowSum
 
 TOLERANCE = 1e-7  # relative, of a segment against the function, at its quarter points
 
@@ -66,24 +65,26 @@ class Curve:
 
 
 class ModelStepTime:
-    """`StepModel` behind the simulator's seam, for models with full attention only."""
+    """`StepModel` behind the simulator's seam."""
 
     def __init__(self, model: StepModel) -> None:
-        if model.windows != (None,):
-            raise ValueError("attention windows need the contexts: use ModelContextTime")
         self._model = model
+        self.windows = tuple(w for w in model.windows if w is not None)
         self._products = Curve(lambda tokens: _products_s(model, tokens))
         self._sampling = Curve(lambda rows: _sampling_s(model, rows))
         # Attention grows in proportion with all of its sums: per decode it depends on the mean
-        # context, per KV token of the chunks on the positions attended to per such token.
+        # of what is read, per KV token of the chunks on the positions attended to per such token.
         self._decodes = Curve(lambda mean: model.decode(1.0, {None: mean}).attention_s)
+        self._in_window = [Curve(_window_attention(model, w)) for w in self.windows]
         self._prefill = Curve(lambda ratio: _prefill_attention_s(model, ratio))
         self._decode_segment = self._prefill_segment = EMPTY
         # Matrix products and collectives by tokens; what sampling adds by rows.
         self._by_tokens: dict[int, float] = {}
         self._by_rows: dict[int, float] = {}
 
-    def line(self, num_decodes: int, context_tokens: int) -> tuple[float, float, float]:
+    def line(
+        self, num_decodes: int, context_tokens: int, windows: Items[WindowSum] = ()
+    ) -> tuple[float, float, float]:
         try:
             fixed = self._by_tokens[num_decodes] + self._by_rows[num_decodes]
         except KeyError:
@@ -92,36 +93,56 @@ class ModelStepTime:
         intercept, slope, start, end = self._decode_segment
         if not start <= mean < end:
             intercept, slope, start, end = self._decode_segment = self._decodes.segment(mean)
-        return fixed + intercept * num_decodes, slope, end * num_decodes
+        fixed += intercept * num_decodes
+        limit = end * num_decodes
+        for curve, (reads, growing) in zip(self._in_window, windows, strict=True):
+            intercept, rise, _, end = curve.segment(reads / num_decodes)
+            fixed += intercept * num_decodes
+            if not growing:
+                fixed += rise * reads
+                continue
+            # The sum as a straight line in the context. The whole number is the same in every
+            # step of a stretch, so that the clock does not depend on where it is asked for.
+            fixed += rise * ((reads * num_decodes - context_tokens * growing) / num_decodes)
+            slope += rise * growing / num_decodes
+            steps = ceil((end * num_decodes - reads) / growing)
+            limit = min(limit, context_tokens + steps * num_decodes)
+        return fixed, slope, limit
 
-    def mixed(self, num_decodes: int, context_tokens: int, chunks: Items[ChunkSums]) -> float:
-        if len(chunks) == 1:
-            ((tokens, before),) = chunks
-            reads = tokens * before + tokens * (tokens + 1) // 2
-            loaded = before + 2 * tokens  # read and written
-        else:
-            tokens = reads = loaded = 0
-            for chunk, before in chunks:
-                tokens += chunk
-                reads += chunk * before + chunk * (chunk + 1) // 2
-                loaded += before + 2 * chunk
-        tokens += num_decodes
+    def mixed(
+        self,
+        num_decodes: int,
+        context_tokens: int,
+        chunks: Items[ChunkSums],
+        windows: Items[WindowSum] = (),
+    ) -> float:
+        tokens = reads = loaded = 0
+        for chunk, before in chunks:
+            tokens += chunk
+            reads += chunk * before + chunk * (chunk + 1) // 2
+            loaded += before + 2 * chunk  # read and written
         rows = num_decodes + len(chunks)
         try:
-            seconds = self._by_tokens[tokens] + self._by_rows[rows]
+            seconds = self._by_tokens[tokens + num_decodes] + self._by_rows[rows]
         except KeyError:
-            seconds = self._fixed_s(tokens, rows)
-        intercept, slope, start, end = self._prefill_segment
-        if not start <= reads / loaded < end:
-            segment = self._prefill_segment = self._prefill.segment(reads / loaded)
-            intercept, slope, start, end = segment
-        seconds += intercept * loaded + slope * reads
+            seconds = self._fixed_s(tokens + num_decodes, rows)
+        if self.windows:
+            parts = [Chunk(*chunk) for chunk in chunks]
+            seconds += self._model.mixed(0, {}, parts).attention_s
+        else:
+            intercept, slope, start, end = self._prefill_segment
+            if not start <= reads / loaded < end:
+                segment = self._prefill_segment = self._prefill.segment(reads / loaded)
+                intercept, slope, start, end = segment
+            seconds += intercept * loaded + slope * reads
         if num_decodes:
             mean = context_tokens / num_decodes
             intercept, slope, start, end = self._decode_segment
             if not start <= mean < end:
                 intercept, slope, start, end = self._decode_segment = self._decodes.segment(mean)
             seconds += intercept * num_decodes + slope * context_tokens
+            for curve, (read, _) in zip(self._in_window, windows, strict=True):
+                seconds += curve(read / num_decodes) * num_decodes
         return seconds
 
     def _fixed_s(self, tokens: int, rows: int) -> float:
@@ -142,23 +163,14 @@ def _sampling_s(model: StepModel, rows: float) -> float:
     return time.gemm_s + time.collective_s - _products_s(model, rows)
 
 
+def _window_attention(model: StepModel, window: int) -> Callable[[float], float]:
+    """What reading so many positions within a window adds to a decode."""
+    bare_s = model.decode(1.0, {}).attention_s
+    return lambda mean: model.decode(1.0, {window: mean}).attention_s - bare_s
+
+
 def _prefill_attention_s(model: StepModel, ratio: float) -> float:
     """Per KV token loaded or written, at `ratio` positions attended to per such token."""
     tokens = 1.0 / 2**20  # of the chunk itself: the rest is loaded
     batch = Batch(0.0, {}, tokens, 0.0, {None: ratio}, {None: 1.0 - tokens})
     return model.time(batch).attention_s
-
-
-class ModelContextTime:
-    """`StepModel` for models with attention windows: asked with every context."""
-
-    def __init__(self, model: StepModel) -> None:
-        self._model = model
-
-    def contexts(self, decodes: Items[int], chunks: Items[ChunkSums]) -> float:
-        windows = self._model.windows
-        reads = {w: float(sum(tokens_held(c, w) for c in decodes)) for w in windows}
-        parts = [Chunk(tokens, before) for tokens, before in chunks]
-        if parts:
-            return self._model.mixed(len(decodes), reads, parts).total_s
-        return self._model.decode(len(decodes), reads).total_s
