@@ -10,8 +10,9 @@ from math import inf
 import pytest
 from random_scenarios import scenario as random_scenario
 
+from capplan.performance.batch import Chunk
 from capplan.performance.rates import derated_rates
-from capplan.performance.step import Chunk, StepModel
+from capplan.performance.step import StepModel
 from capplan.simulator.config import KvGroup, SchedulerConfig
 from capplan.simulator.core import Replica
 from capplan.simulator.detailed_clock import DetailedReplica

@@ -11,6 +11,7 @@ from capplan.accuracy.load import Load
 from capplan.accuracy.quick_loop import LoopRules, Timings, run_loop
 from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings
+from capplan.accuracy.step_record import StepRecord
 
 # Share of the output for which an engine without reservation keeps room: requests in the pool are
 # on average half way, and a full pool holds them back before it preempts.
@@ -29,9 +30,11 @@ class Measured:
     num_requests: int
 
 
-def emulate(settings: RunSettings, load: Load, server: Server) -> Measured:
-    """One row through the loop."""
-    replicas = settings.num_replicas * settings.pp
+def emulate(
+    settings: RunSettings, load: Load, server: Server, record: StepRecord | None = None
+) -> Measured:
+    """One row through the loop; ``record`` collects its steps (of one replica)."""
+    replicas = settings.num_replicas
     share = _of_replica(load, replicas)
     lengths = share.lengths()
     rules = loop_rules(settings, server, lengths)
@@ -42,6 +45,7 @@ def emulate(settings: RunSettings, load: Load, server: Server) -> Measured:
         _arrivals(share),
         share.concurrency,
         0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens),
+        record,
     )
     metrics = _metrics(timings, lengths, replicas)
     if load.kind == "static":
@@ -85,7 +89,7 @@ def loop_rules(
     mean = sum(prompt + output for prompt, output in lengths) / len(lengths)
     longest = max(prompt + output for prompt, output in lengths)
     kv_tokens, _ = server.kv_tokens(mean, longest)
-    copies = settings.dp
+    copies = settings.dp * settings.pp  # each works on a batch of its own
     wait = settings.batch_wait_timeout_iters
     return LoopRules(
         mixes=mixes,

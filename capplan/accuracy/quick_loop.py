@@ -12,6 +12,8 @@ from heapq import heappop, heappush
 from math import ceil, inf
 from typing import Protocol
 
+from capplan.accuracy.step_record import StepRecord
+
 
 class StepTimes(Protocol):
     """Step time in seconds, see `simulator.step_time.StepTime`."""
@@ -55,8 +57,12 @@ def run_loop(
     arrivals: list[float] | None,
     concurrency: int,
     front_end_s: float,
+    record: StepRecord | None = None,
 ) -> Timings:
-    """Open loop at ``arrivals``, or a closed one of ``concurrency`` clients."""
+    """Open loop at ``arrivals``, or a closed one of ``concurrency`` clients.
+
+    ``record`` collects which steps ran and how much of TTFT and TPOT each was.
+    """
     total = len(lengths)
     sent = [0.0] * total
     first = [0.0] * total
@@ -78,6 +84,7 @@ def run_loop(
     now = kv = 0.0
     step = decodes = context = done = waited = since_poll = 0
     decode_s = 0.0
+    pace = 0.0  # sum of 1 / output intervals of those that decode: TPOT of a second
     share, most, slots = rules.reserve_output_share, rules.kv_tokens, rules.max_num_seqs
     line, mixed = steps.line, steps.mixed
     interval, patience = rules.recv_interval, rules.wait_iters
@@ -140,6 +147,9 @@ def run_loop(
             waited = 0
             since_poll = interval
             going = decodes if rules.mixes else 0
+            if record is not None:
+                late = len(waiting) + len(prefilling) + len(ended)
+                record.add(1, going, context + going, chunks, late, pace)
             now += mixed(going, context + going, chunks)
             if going:
                 step += 1
@@ -149,6 +159,8 @@ def run_loop(
                 first[index] = now
                 decodes += 1
                 context += prompt
+                if output > 1:
+                    pace += 1.0 / (output - 1)
                 heappush(calendar, (step + output - 1, index))
         elif decodes:
             count = calendar[0][0] - step
@@ -164,6 +176,9 @@ def run_loop(
                     until = max(until, interval - since_poll)
                 count = min(count, until)
             spent = count * base + slope * (count * context + decodes * count * (count + 1) / 2)
+            if record is not None:
+                middle = context + decodes * (count + 1) / 2
+                record.add(count, decodes, middle, (), len(waiting), pace)
             now += spent
             decode_s += spent
             step += count
@@ -184,6 +199,8 @@ def run_loop(
             decodes -= 1
             context -= prompt + output - 1
             kv -= prompt + share * output
+            if output > 1:
+                pace -= 1.0 / (output - 1)
             done += 1
             if unsent < total:
                 sent[unsent] = now
