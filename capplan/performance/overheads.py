@@ -38,7 +38,7 @@ class EngineOverheads:
 NO_ENGINE = EngineOverheads()
 
 
-def overheads_of(spec: EnginePerformance) -> EngineOverheads:
+def engine_overheads(spec: EnginePerformance) -> EngineOverheads:
     """A family's figures."""
     return EngineOverheads(
         name=spec.name,
