@@ -21,16 +21,16 @@ class ModelStepTime:
 
     def __init__(self, model: StepModel) -> None:
         self._model = model
-        costs, stages = model.attention, model.pp
-        reads = {w: cost / stages for w, cost in costs.decode_s_per_position.items()}
-        self._decode = costs.decode_s_per_sequence / stages
+        costs = model.attention
+        reads = dict(costs.decode_s_per_position)
+        self._decode = costs.decode_s_per_sequence
         self._decode_read = reads.pop(None, 0.0)
         self.windows = tuple(w for w in reads if w is not None)
         self._window_reads = tuple(reads.values())
-        self._chunk = costs.prefill_s_per_sequence / stages
-        self._chunk_token = costs.prefill_s_per_token / stages
-        attended = {w: cost / stages for w, cost in costs.prefill_s_per_position.items()}
-        loaded = {w: cost / stages for w, cost in costs.prefill_s_per_kv_token.items()}
+        self._chunk = costs.prefill_s_per_sequence
+        self._chunk_token = costs.prefill_s_per_token
+        attended = dict(costs.prefill_s_per_position)
+        loaded = dict(costs.prefill_s_per_kv_token)
         self._chunk_read = attended.pop(None, 0.0)
         self._chunk_kv = loaded.pop(None, 0.0)
         self._windows_read = tuple(attended.items())
