@@ -16,8 +16,9 @@ from capplan.simulator.policies.config import LoopConfig
 from capplan.simulator.policies.policy import Chunk, Policy
 from capplan.simulator.policies.pool import Pool
 from capplan.simulator.policies.slot import Slot
-from capplan.simulator.requests import Outcome, RequestRecord
+from capplan.simulator.requests import Outcome, Request, RequestRecord
 from capplan.simulator.step_time import StepTime
+from capplan.simulator.watch import Watch
 
 NO_CHUNKS: tuple[Chunk, ...] = ()
 
@@ -37,67 +38,68 @@ class PolicyReplica(Pool):
         step_time: StepTime,
         on_finish: Callable[[RequestRecord], object],
         *,
-        watch_gaps: bool = False,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(config, policy, on_finish, watch_gaps=watch_gaps)
+        super().__init__(config, policy, on_finish, watch)
         self._line, self._mixed = step_time.line, step_time.mixed
         self._overlap = config.async_scheduling
         self._in_flight = False  # a step runs whose result has not been taken in
         self._num_steps = self._tokens = self._max_running = 0
         self._busy_s = 0.0
-        self._stalled = False
+        self._stalled = False  # whoever waits can never be served
+        self._reached_s = 0.0
 
     @property
     def next_s(self) -> float:
-        if self.running or self.waiting or self._in_flight:
-            return inf if self._stalled else self.now
-        return self.inbox[0].arrival_s if self.inbox else inf
+        """When it makes a pass next; infinite while nobody is there who can be served."""
+        if self.running or self._in_flight or (self.waiting and not self._stalled):
+            return self.now
+        return max(self.inbox[0].arrival_s, self._reached_s) if self.inbox else inf
 
     def advance(self, until_s: float) -> float:
         """Make every pass before `until_s`, but stop after one in which a request finished."""
-        policy, inbox, waiting, running = self.policy, self.inbox, self.waiting, self.running
         left = self.num_left
-        while self.now < until_s:
-            if inbox and inbox[0].arrival_s <= self.now and not policy.reads_in(self):
-                self._read()
-            chunks: Items[Chunk] = NO_CHUNKS
-            evicted = False
-            if policy.mixes and self.num_decodes and self.paged:
-                self.opened = self.opening[self.step % self.block_size]
-                if self.opened > self.free:
-                    evicted = self.evict()
-            if (waiting or self.in_prompt) and self.step >= self.wake_step:
-                chunks = policy.plan(self, admitting=not evicted)
-                self.wake_step = 0 if chunks or evicted else self.step + policy.hold
-                if len(running) > self._max_running:
-                    self._max_running = len(running)
-            if chunks:
-                self._compute_prompts(chunks)
-            elif self.num_decodes:
-                self._decode(until_s)
-            elif self._in_flight:
-                self.now = self.start
-                self._in_flight = False
-                self._take_in(())
-                if self.num_left != left:
-                    break
-                continue
-            elif evicted:
-                continue  # those who go first had the blocks
-            elif inbox:
-                if inbox[0].arrival_s >= until_s:
-                    return until_s
-                self.now = self.start = max(self.now, inbox[0].arrival_s)
-                continue
-            else:
-                # Nobody is here, or nobody who waits can ever be served.
-                self._stalled = bool(waiting)
-                return until_s
-            self._in_flight = self._overlap
-            self._take_in(self.due())
-            if self.num_left != left:
-                break
-        return self.now
+        while self.next_s < until_s and self.num_left == left:
+            self._pass(until_s)
+        reached_s = min(until_s, self.now) if self.next_s < inf else until_s
+        self._reached_s = max(self._reached_s, min(until_s, max(self.now, reached_s)))
+        return reached_s
+
+    def _pass(self, until_s: float) -> None:
+        """One pass and its step; where decodes only go on, the passes up to a change."""
+        policy, inbox = self.policy, self.inbox
+        if self._stalled or not (self.running or self.waiting or self._in_flight):
+            self.now = self.start = max(self.start, self.next_s)
+        if inbox and inbox[0].arrival_s <= self.now and not policy.reads_in(self):
+            self._read()
+        chunks: Items[Chunk] = NO_CHUNKS
+        evicted = False
+        if self.paged and self.num_decodes and policy.mixes:
+            self.opened = self.opening[self.step % self.block_size]
+            if self.opened > self.free:
+                evicted = self.evict()
+        if (self.waiting or self.in_prompt) and self.step >= self.wake_step:
+            chunks = policy.plan(self, admitting=not evicted)
+            self.wake_step = 0 if chunks or evicted else self.step + policy.hold
+            if len(self.running) > self._max_running:
+                self._max_running = len(self.running)
+        if self.watch:
+            self.watch.load(self.start, self.num_running, len(self.waiting), self.num_used_blocks)
+        if chunks:
+            self._compute_prompts(chunks)
+        elif self.num_decodes:
+            self._decode(until_s)
+        elif self._in_flight:
+            self.now = self.start
+            self._in_flight = False
+            self._take_in(())
+            return
+        else:
+            # Whoever waits can never be served, unless his betters had just been evicted.
+            self._stalled = not evicted
+            return
+        self._in_flight = self._overlap
+        self._take_in(self.due())
 
     def _read(self) -> None:
         """Let those who have arrived wait."""
@@ -133,8 +135,8 @@ class PolicyReplica(Pool):
                     self.cache.take(self.opened)
             self.step += 1
             self.computed += served
-            if self.gaps:
-                self.gaps.ran(end, end, dt, 0.0, 1, served)
+        if self.watch:
+            self.watch.prompts(start, dt, served, real)
         self.opened = 0
         self.last_prefill_step = self.step
         self.begin(chunks, end, longest, together=bool(served) or not self.num_decodes)
@@ -175,7 +177,7 @@ class PolicyReplica(Pool):
 
     def _run(self, steps: int, horizon: float) -> int:
         """Let decode steps run, until a pass would be at the horizon; says how many."""
-        decodes, overlap, gaps = self.num_decodes, self._overlap, self.gaps
+        decodes, overlap, watch = self.num_decodes, self._overlap, self.watch
         before, context = self.computed, self.computed + self.num_decodes
         now, start, began, done = self.now, self.start, self.start, 0
         while done < steps and now < horizon:
@@ -197,11 +199,11 @@ class PolicyReplica(Pool):
                     if start >= horizon:
                         break
                 now = start
-            if gaps:
-                dt = base + slope * first
+            if watch:
                 number = (context - first) // decodes + 1
-                real = decodes - self.num_ghosts
-                gaps.ran(start, segment_start + dt, dt, slope * decodes, number, real)
+                watch.stretch(
+                    segment_start, start, number, decodes, self.num_ghosts, first, base, slope
+                )
             context += decodes
             done = (context - before) // decodes - 1
         self.computed = before + done * decodes
@@ -216,6 +218,13 @@ class PolicyReplica(Pool):
             finished, self.landing = self.landing, finished
         if finished:
             self.release(finished)
+
+    def abort_all(self) -> tuple[Request, ...]:
+        """The replica fails: all that is in it is lost, cached blocks as well."""
+        lost = self.forget()
+        self.now = self.start = max(self._reached_s, 0.0)
+        self._in_flight = self._stalled = False
+        return lost
 
     def close(self) -> Outcome:
         """The sums of the whole run."""

@@ -10,12 +10,13 @@ from heapq import heappop, heappush
 
 from capplan.simulator.blocks import Block
 from capplan.simulator.policies.config import LoopConfig, refusal
-from capplan.simulator.policies.gaps import Gaps
+from capplan.simulator.policies.gap_watch import GapWatch
 from capplan.simulator.policies.policy import Chunk, Policy
 from capplan.simulator.policies.slot import Slot
 from capplan.simulator.prefix_cache import PrefixCache
 from capplan.simulator.requests import Rejection, Request, RequestRecord
 from capplan.simulator.sequence import NO_STEP
+from capplan.simulator.watch import Watch
 
 
 class Pool:
@@ -26,43 +27,47 @@ class Pool:
         config: LoopConfig,
         policy: Policy,
         on_finish: Callable[[RequestRecord], object],
-        *,
-        watch_gaps: bool,
+        watch: Watch | None,
     ) -> None:
         self.config, self.policy, self.on_finish = config, policy, on_finish
         self.block_size, self.slots = config.block_size, config.max_num_seqs
         self.watermark_blocks = config.watermark_blocks
         self.paged = config.kv_allocation == "paged"
-        self.cache: PrefixCache | None = None
-        if config.enable_prefix_caching:
-            self.cache = PrefixCache(config.block_size, config.num_blocks)
-        self.gaps = Gaps() if watch_gaps else None
+        self.watch = GapWatch(watch) if watch else None
         self.now = self.start = 0.0
         self.inbox: deque[Slot] = deque()  # not read yet, by arrival
         self.waiting: deque[Slot] = deque()
+        self.by_id: dict[str, Slot] = {}
+        self.step = 0  # number of the next decode step
+        self.last_prefill_step = 0  # number of the decode step after the last step with prompts
+        self.num_admissions = self.num_preemptions = self.num_left = self.longest_announced = 0
+        self.useful_slots = self.held_slots = self.padding_tokens = 0
+        self.sojourn_s = 0.0
+        self.rejected: list[Rejection] = []
+        self._empty()
+        if policy.keeps_slots and (self.paged or config.async_scheduling):
+            raise ValueError(f"{policy.label} neither pages KV nor schedules ahead")
+        self._longest_prompt = policy.longest_prompt(self)
+        self._index = 0
+
+    def _empty(self) -> None:
+        """Nobody runs, every block is free and blank."""
+        config = self.config
         self.running: dict[Slot, None] = {}  # in order of admission
         self.in_prompt: list[Slot] = []  # running, prompt not computed; in the same order
         self.landing: Items[Slot] = ()
         self.num_ghosts = 0  # finished, but still in the batch
-        self.by_id: dict[str, Slot] = {}
         self.calendar: list[tuple[int, int, Slot]] = []  # (last step, admission, decode)
         self.opening = [0] * config.block_size  # decodes by the phase in which they open a block
         self.opened = 0  # blocks that the decodes of this pass's step take
-        self.step = self.num_decodes = 0  # number of the next decode step
-        self.wake_step: float = 0  # from which decode step on the policy is asked about prompts
-        self.last_prefill_step = 0  # number of the decode step after the last step with prompts
+        self.num_decodes = 0
         self.computed = 0  # tokens computed by the decodes, before the step
         self.free = config.num_blocks
-        self.num_admissions = self.num_preemptions = self.num_left = 0
-        self.longest_announced = 0
+        self.wake_step: float = 0  # from which decode step on the policy is asked about prompts
         self._announced_ends = 0  # of the decodes: the steps after the last announced token
-        self.useful_slots = self.held_slots = self.padding_tokens = 0
-        self.sojourn_s = 0.0
-        self.rejected: list[Rejection] = []
-        if self.paged and policy.keeps_slots:
-            raise ValueError(f"{policy.label} allocates KV for a request's whole life, not paged")
-        self._longest_prompt = policy.longest_prompt(self)
-        self._index = 0
+        self.cache: PrefixCache | None = None
+        if config.enable_prefix_caching:
+            self.cache = PrefixCache(config.block_size, config.num_blocks)
 
     # What others ask.
 
@@ -87,6 +92,12 @@ class Pool:
     def announced_to_come(self) -> int:
         """Tokens that the decodes may still produce, by the limits they announced."""
         return self._announced_ends - self.num_decodes * self.step
+
+    @property
+    def wasted_slot_fraction(self) -> float:
+        """Share of the slots held, step by step, that neither computed a prompt nor got a token:
+        padding of who has finished, and decodes stalled by prompts."""
+        return 1 - self.useful_slots / self.held_slots if self.held_slots else 0.0
 
     def first_token_s(self, request_id: str) -> float | None:
         seq = self.by_id.get(request_id)
@@ -141,7 +152,7 @@ class Pool:
     def begin(self, chunks: Items[Chunk], end_s: float, padded: int, *, together: bool) -> None:
         """Account for computed chunks; prompts that are done become decodes."""
         step, size = self.step, self.block_size
-        begun = 0
+        begun: list[Slot] = []
         for seq, tokens in chunks:
             seq.computed += tokens
             if self.cache and seq.keys:
@@ -163,13 +174,14 @@ class Pool:
             last = seq.last_step = step - 2 + seq.end - seq.outputs
             heappush(self.calendar, (last, seq.admission, seq))
             self._announced_ends += last + 1 + seq.announced - seq.end
-            begun += last >= step  # else this was its last token, too
+            if last >= step:  # else this was its last token, too
+                begun.append(seq)
             if not seq.outputs:
                 seq.first_token_s = end_s
-            elif self.gaps:
-                self.gaps.resumed(end_s - seq.evicted_s)
-        if self.gaps:
-            self.gaps.began(end_s, begun, together=together)
+            elif self.watch:
+                self.watch.resumed(end_s - seq.evicted_s)
+        if self.watch:
+            self.watch.began(end_s, begun, together=together)
 
     # Going.
 
@@ -269,9 +281,8 @@ class Pool:
             held = computed = self.step + seq.offset
             seq.outputs = seq.outputs_before(self.step)
             self._leave_batch(seq)
-            if self.gaps:
-                seq.evicted_s = self.gaps.last_s
-                self.gaps.left(1)
+            if self.watch:
+                seq.evicted_s = self.watch.left(seq)
         known, findable = len(seq.blocks) * self.block_size if self.cache else 0, False
         if self.policy.remembers_evicted:
             known, findable = max(known, min(computed, seq.prompt)), True
@@ -296,6 +307,17 @@ class Pool:
             self.inbox.remove(seq)
         seq.finished = True
         return True
+
+    def forget(self) -> tuple[Request, ...]:
+        """Empty it, cached blocks included; gives back who was there, in order of arrival."""
+        lost = sorted(self.by_id.values(), key=lambda seq: seq.index)
+        for seq in lost:
+            seq.finished = True
+        self.by_id.clear()
+        self.inbox.clear()
+        self.waiting.clear()
+        self._empty()
+        return tuple(seq.request for seq in lost)
 
     # Blocks that decodes open.
 
