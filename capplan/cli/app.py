@@ -176,3 +176,22 @@ def models_import(config: o.ConfigFile, name: o.Name = None, output: o.Output = 
     from capplan.cli.catalogue import import_model
 
     return import_model(config, name, output)
+
+
+@app.command()
+def accuracy(
+    measured: o.MeasuredFile,
+    by: o.By = None,
+    where: o.Where = None,
+    core: o.Core = False,
+    worst: o.Worst = None,
+    predictions: o.Predictions = None,
+    jobs: o.Jobs = None,
+    as_json: o.Json = False,
+    form: o.Format = None,
+) -> int:
+    """How far predictions are from measured runs: coverage, errors, and the worst rows."""
+    from capplan.cli.accuracy import AccuracyOptions, answer
+
+    options = AccuracyOptions(by, where, core, worst, predictions, jobs)
+    return answer(measured, options, as_json, output_format(form))

@@ -220,3 +220,28 @@ Format = Annotated[
         "Tables for people or tab-separated [default: auto, by where the output goes].",
     ),
 ]  # fmt: skip
+MeasuredFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="MEASURED.csv",
+        help="Measured runs, one a row, in the columns of docs/accuracy.md.",
+    ),
+]
+By = Annotated[
+    Text, _option("--by", "COLUMN[,COLUMN...]", "Errors for each value of these columns too.")
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", metavar="COLUMN=VALUE", help="Only rows with this cell; may be repeated.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Core = Annotated[bool, typer.Option("--core", help="Only rows with core = 1.", show_default=False)]
+Worst = Annotated[
+    Text, _option("--worst", "N", "Show the N worst rows, with their parts [default: 5].")
+]
+Predictions = Annotated[
+    Text, _option("--predictions", "OUT.csv", "Also write the predictions: id and the metrics.")
+]
+Jobs = Annotated[Text, _option("--jobs", "N", "Processes [default: one a processor].")]

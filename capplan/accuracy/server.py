@@ -1,0 +1,147 @@
+"""The server of a run: its step times, its KV pool and what lies before the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from capplan.accuracy.settings import RunSettings
+from capplan.accuracy.step_table import StepTable
+from capplan.performance.calibration import UNCALIBRATED, Calibration
+from capplan.performance.kv_engine import Deployment, KvEngine
+from capplan.performance.kv_pool import KvPool
+from capplan.performance.overheads import EngineOverheads, engine_overheads
+from capplan.performance.rates import derated_rates
+from capplan.performance.step import StepModel
+from capplan.specs.engine_performance import engine_performance
+
+_LAST_CPP = (0, 20)  # of TensorRT-LLM: later ones run on PyTorch
+_EXPERT_FAMILIES = {
+    "marlin": "marlin",
+    "cutlass": "cutlass",
+    "triton": "triton",
+    "trtllm": "trtllm-gen",
+    "flashinfer trtllm": "trtllm-gen",
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    settings: RunSettings
+    model: StepModel
+    steps: StepTable
+    deployment: Deployment
+
+    def front_end_s(self, prompt_tokens: float) -> float:
+        """What a client waits for beside the engine's steps: HTTP, tokenizer, detokenizer."""
+        return self.model.engine.ttft_s(prompt_tokens)
+
+    def kv_tokens(self, context_tokens: float, longest_tokens: int) -> tuple[float, str | None]:
+        """Tokens that the pool holds in requests of this length, over all attention copies.
+
+        A run that took place had room for its longest request, whatever the estimate; the second
+        value says so.
+        """
+        likely = self._held(self.deployment.pool, context_tokens)
+        if likely >= longest_tokens:
+            return likely, None
+        most = max(self._held(self.deployment.most_pool, context_tokens), longest_tokens)
+        return most, f"{most:,.0f} tokens: the estimate of {likely:,.0f} would not have run"
+
+    def _held(self, pool: KvPool, context_tokens: float) -> float:
+        length = max(1, round(context_tokens))
+        if pool.keeps_nothing:
+            return float("inf")
+        blocks = pool.decode_blocks(length)
+        tokens = length * pool.usable_blocks / blocks if blocks else float("inf")
+        return tokens * self.settings.dp
+
+
+# Filled as rows ask for it; specifications are not hashable, their catalogue names are.
+_STEPS: dict[tuple[object, ...], tuple[StepModel, StepTable]] = {}
+
+
+def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) -> Server:
+    """Raises CapplanError where the accelerator cannot compute in this format."""
+    engine = overheads_of(settings)
+    key = (
+        settings.model_id,
+        settings.hardware_id,
+        settings.tp,
+        settings.pp,
+        settings.dp,
+        settings.ep,
+        settings.dtype,
+        settings.kv_dtype,
+        engine.name,
+        engine.cuda_graph_max_bs,
+        settings.moe_backend,
+        calibration,
+    )
+    steps = _STEPS.get(key)
+    if steps is None:
+        model = _step_model(settings, engine, calibration)
+        steps = _STEPS[key] = model, StepTable(model)
+    return Server(settings, *steps, _deployment(settings))
+
+
+def overheads_of(settings: RunSettings) -> EngineOverheads:
+    """What the engine takes beside the GPU's kernels, with the run's own settings in it."""
+    engine = settings.engine
+    version, variant = engine.version, None
+    if engine.kind == "tensorrt-llm" and not engine.is_pytorch:
+        # Foreign version numbers (NIM's, TensorRT's) say nothing about the backend.
+        version, variant = _LAST_CPP, engine.variant
+    found = engine_overheads(engine_performance(engine.kind, version, engine.month, variant))
+    return replace(
+        found,
+        cuda_graph_max_bs=settings.cuda_graph_max_bs or found.cuda_graph_max_bs,
+        expert_backends=_expert_families(settings.moe_backend) or found.expert_backends,
+    )
+
+
+def _expert_families(backend: str) -> dict[str, tuple[str, ...]]:
+    """The kernel family that a row's `moe_backend` names; empty where it says nothing."""
+    text = backend.lower()
+    named = [family for word, family in _EXPERT_FAMILIES.items() if text.startswith(word)]
+    return {"default": (named[0],), "weight-only": (named[0],)} if named else {}
+
+
+def _step_model(
+    settings: RunSettings, engine: EngineOverheads, calibration: Calibration
+) -> StepModel:
+    rates = derated_rates(
+        settings.hardware,
+        settings.tp,
+        dp=settings.dp,
+        pp=settings.pp,
+        fixed_factor=engine.fixed_factor,
+    )
+    return StepModel(
+        settings.model,
+        settings.hardware,
+        calibration.rates(rates),
+        tp=settings.tp,
+        pp=settings.pp,
+        dp=settings.dp,
+        ep=settings.ep,
+        dtype=settings.dtype,
+        kv_dtype=settings.kv_dtype,
+        engine=calibration.overheads(engine),
+    )
+
+
+def _deployment(settings: RunSettings) -> Deployment:
+    engine = KvEngine(
+        profile=settings.engine.profile,
+        dtype=settings.dtype,
+        kv_dtype=settings.kv_dtype,
+        tp=settings.tp,
+        pp=settings.pp,
+        dp=settings.dp,
+        memory_share=settings.memory_share,
+        max_model_len=settings.max_model_len,
+        max_num_seqs=settings.max_num_seqs,
+        max_num_batched_tokens=settings.max_num_batched_tokens,
+        async_scheduling=settings.async_scheduling,
+    )
+    return Deployment(settings.model, settings.hardware, engine, settings.tp)
