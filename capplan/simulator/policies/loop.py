@@ -13,9 +13,9 @@ from collections.abc import Sequence as Items
 from math import ceil, inf
 
 from capplan.simulator.policies.config import LoopConfig
-from capplan.simulator.policies.policy import Chunk, Policy
+from capplan.simulator.policies.policy import Policy
 from capplan.simulator.policies.pool import Pool
-from capplan.simulator.policies.slot import Slot
+from capplan.simulator.policies.slot import Chunk, Slot
 from capplan.simulator.requests import Outcome, Request, RequestRecord
 from capplan.simulator.step_time import StepTime
 from capplan.simulator.watch import Watch
@@ -40,7 +40,17 @@ class PolicyReplica(Pool):
         *,
         watch: Watch | None = None,
     ) -> None:
-        super().__init__(config, policy, on_finish, watch)
+        super().__init__(
+            config,
+            on_finish,
+            watch,
+            keeps_slots=policy.keeps_slots,
+            remembers_evicted=policy.remembers_evicted,
+        )
+        if policy.keeps_slots and (self.paged or config.async_scheduling):
+            raise ValueError(f"{policy.label} neither pages KV nor schedules ahead")
+        self.policy = policy
+        self.longest_prompt = policy.longest_prompt(self)
         self._line, self._mixed = step_time.line, step_time.mixed
         self._overlap = config.async_scheduling
         self._in_flight = False  # a step runs whose result has not been taken in
@@ -77,7 +87,7 @@ class PolicyReplica(Pool):
         if self.paged and self.num_decodes and policy.mixes:
             self.opened = self.opening[self.step % self.block_size]
             if self.opened > self.free:
-                evicted = self.evict()
+                evicted = self._evict()
         if (self.waiting or self.in_prompt) and self.step >= self.wake_step:
             chunks = policy.plan(self, admitting=not evicted)
             self.wake_step = 0 if chunks or evicted else self.step + policy.hold
@@ -100,6 +110,20 @@ class PolicyReplica(Pool):
             return
         self._in_flight = self._overlap
         self._take_in(self.due())
+
+    def _evict(self) -> bool:
+        """Until there is a block for every decode that opens one in the next step."""
+        victims: list[Slot] = []
+        while self.opening[self.step % self.block_size] > self.free:
+            seq = self.policy.victim(self)
+            self.unseat(seq)
+            self.policy.put_back(self, seq)
+            victims.append(seq)
+        self.opened = self.opening[self.step % self.block_size] if self.policy.mixes else 0
+        if victims:
+            self.wake_step = 0
+            self.policy.evicted(self)
+        return bool(victims)
 
     def _read(self) -> None:
         """Let those who have arrived wait."""
@@ -160,7 +184,7 @@ class PolicyReplica(Pool):
         if self.paged and (steps // size + 1) * decodes > self.free:
             steps = self.steps_with_blocks(int(steps))
             if not steps:
-                self.evict()
+                self._evict()
                 decodes, steps = self.num_decodes, 1
                 if not decodes:
                     return

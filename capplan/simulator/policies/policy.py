@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from math import inf
-from typing import TYPE_CHECKING
 
 from capplan.simulator.blocks import Block
-
-if TYPE_CHECKING:
-    from capplan.simulator.policies.pool import Pool
-    from capplan.simulator.policies.slot import Slot
+from capplan.simulator.policies.pool import Pool
+from capplan.simulator.policies.slot import Chunk, Slot
 
 UNLIMITED = 1 << 60
 NO_BLOCKS: list[Block] = []
-
-# Prompt tokens that one request gets in the next step.
-Chunk = tuple["Slot", int]
 
 
 class Policy:
@@ -99,5 +93,5 @@ class Policy:
         """Where an evicted request waits: at the front."""
         engine.waiting.appendleft(seq)
 
-    def evicted(self, engine: Pool, victims: list[Slot]) -> None:
-        """Decodes lacked blocks, these had to go."""
+    def evicted(self, engine: Pool) -> None:
+        """Decodes lacked blocks, some had to go."""

@@ -11,8 +11,7 @@ from heapq import heappop, heappush
 from capplan.simulator.blocks import Block
 from capplan.simulator.policies.config import LoopConfig, refusal
 from capplan.simulator.policies.gap_watch import GapWatch
-from capplan.simulator.policies.policy import Chunk, Policy
-from capplan.simulator.policies.slot import Slot
+from capplan.simulator.policies.slot import Chunk, Slot
 from capplan.simulator.prefix_cache import PrefixCache
 from capplan.simulator.requests import Rejection, Request, RequestRecord
 from capplan.simulator.sequence import NO_STEP
@@ -25,11 +24,14 @@ class Pool:
     def __init__(
         self,
         config: LoopConfig,
-        policy: Policy,
         on_finish: Callable[[RequestRecord], object],
         watch: Watch | None,
+        *,
+        keeps_slots: bool,
+        remembers_evicted: bool,
     ) -> None:
-        self.config, self.policy, self.on_finish = config, policy, on_finish
+        self.config, self.on_finish = config, on_finish
+        self.keeps_slots, self.remembers_evicted = keeps_slots, remembers_evicted
         self.block_size, self.slots = config.block_size, config.max_num_seqs
         self.watermark_blocks = config.watermark_blocks
         self.paged = config.kv_allocation == "paged"
@@ -45,9 +47,7 @@ class Pool:
         self.sojourn_s = 0.0
         self.rejected: list[Rejection] = []
         self._empty()
-        if policy.keeps_slots and (self.paged or config.async_scheduling):
-            raise ValueError(f"{policy.label} neither pages KV nor schedules ahead")
-        self._longest_prompt = policy.longest_prompt(self)
+        self.longest_prompt: int | None = None  # where prompts are not cut
         self._index = 0
 
     def _empty(self) -> None:
@@ -107,7 +107,7 @@ class Pool:
 
     def submit(self, request: Request) -> str | None:
         """Take in a request at its `arrival_s`; the reason where it can never be served."""
-        reason = refusal(request, self.config, self._longest_prompt)
+        reason = refusal(request, self.config, self.longest_prompt)
         if reason is not None:
             self.rejected.append(Rejection(request.id, reason))
             return reason
@@ -195,7 +195,7 @@ class Pool:
                 continue  # it was evicted since
             finished.append(seq)
             seq.finish_s = self.start
-            if self.policy.keeps_slots:
+            if self.keeps_slots:
                 self.num_ghosts += 1
             else:
                 self._leave_batch(seq)
@@ -211,7 +211,7 @@ class Pool:
 
     def release(self, finished: Items[Slot]) -> None:
         """Requests leave with their last token."""
-        ghosts = self.policy.keeps_slots
+        ghosts = self.keeps_slots
         self.wake_step = 0
         for seq in finished:
             seq.finished = True
@@ -246,28 +246,14 @@ class Pool:
         else:
             self.free += self.cache.leave(seq, held, known, preempted=findable)
 
-    def evict(self) -> bool:
-        """Until there is a block for every decode that opens one in the next step."""
-        victims: list[Slot] = []
-        while self.opening[self.step % self.block_size] > self.free:
-            seq = self.policy.victim(self)
-            self._evict(seq)
-            victims.append(seq)
-        self.opened = self.opening[self.step % self.block_size] if self.policy.mixes else 0
-        if victims:
-            self.wake_step = 0
-            self.policy.evicted(self, victims)
-        return bool(victims)
-
-    def _evict(self, seq: Slot) -> None:
-        """A running request will be computed anew, its output so far included."""
+    def unseat(self, seq: Slot) -> None:
+        """A running request loses its blocks; it will be computed anew, its output included."""
         self._take_out(seq)
         seq.target = seq.prompt + seq.outputs
         seq.computed = 0
         seq.last_step = NO_STEP
         seq.num_preemptions += 1
         self.num_preemptions += 1
-        self.policy.put_back(self, seq)
 
     def _take_out(self, seq: Slot) -> None:
         """Out of the running requests before its end."""
@@ -284,7 +270,7 @@ class Pool:
             if self.watch:
                 seq.evicted_s = self.watch.left(seq)
         known, findable = len(seq.blocks) * self.block_size if self.cache else 0, False
-        if self.policy.remembers_evicted:
+        if self.remembers_evicted:
             known, findable = max(known, min(computed, seq.prompt)), True
         self._give_back(seq, held, known, findable=findable)
 
@@ -297,7 +283,7 @@ class Pool:
         self.num_left += 1
         self.wake_step = 0
         if seq in self.running:
-            if self.policy.keeps_slots or seq.landing:
+            if self.keeps_slots or seq.landing:
                 return True  # it leaves with the others, or with the next result
             self._take_out(seq)
             seq.last_step = NO_STEP

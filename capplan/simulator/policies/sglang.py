@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
-from typing import TYPE_CHECKING
 
-from capplan.simulator.policies.policy import NO_BLOCKS, UNLIMITED, Chunk, Policy
-
-if TYPE_CHECKING:
-    from capplan.simulator.policies.pool import Pool
-    from capplan.simulator.policies.slot import Slot
+from capplan.simulator.policies.policy import NO_BLOCKS, UNLIMITED, Policy
+from capplan.simulator.policies.pool import Pool
+from capplan.simulator.policies.slot import Chunk, Slot
 
 # Defaults of SGLang 0.5, srt/environ.py.
 INIT_NEW_TOKEN_RATIO = 0.7
@@ -173,9 +170,8 @@ class Sglang(Policy):
     def put_back(self, engine: Pool, seq: Slot) -> None:
         engine.waiting.append(seq)
 
-    def evicted(self, engine: Pool, victims: list[Slot]) -> None:
+    def evicted(self, engine: Pool) -> None:
         """Set the ratio to what those left have shown so far, some steps ahead."""
-        del victims
         step = engine.step
         made = sum(seq.outputs_before(step) for seq in engine.running)
         may = sum(seq.announced for seq in engine.running)

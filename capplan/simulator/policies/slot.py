@@ -25,3 +25,7 @@ class Slot(Sequence):
         if self.last_step == NO_STEP:
             return self.outputs
         return self.end - (self.last_step - step + 1)
+
+
+# Prompt tokens that one request gets in the next step.
+Chunk = tuple[Slot, int]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from math import inf
-from typing import TYPE_CHECKING
 
-from capplan.simulator.policies.policy import Chunk, Policy
-
-if TYPE_CHECKING:
-    from capplan.simulator.policies.pool import Pool
+from capplan.simulator.policies.policy import Policy
+from capplan.simulator.policies.pool import Pool
+from capplan.simulator.policies.slot import Chunk
 
 
 class TensorRtLlm(Policy):

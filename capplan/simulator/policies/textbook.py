@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from capplan.simulator.policies.policy import Policy
-
-if TYPE_CHECKING:
-    from capplan.simulator.policies.pool import Pool
+from capplan.simulator.policies.pool import Pool
 
 
 class StaticBatching(Policy):
