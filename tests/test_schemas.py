@@ -12,6 +12,7 @@ from commands import COMMANDS, ROOT, Command, run_command
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
+from capplan.results.accuracy import AccuracyInputs, AccuracyResult
 from capplan.results.assumptions import Assumption
 from capplan.results.catalogue import HardwareFacts, ModelFacts
 from capplan.results.gpus import GpusInputs, GpusResult
@@ -30,6 +31,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.gpus/1": (GpusInputs, GpusResult),
     "capplan.roofline/1": (RooflineInputs, RooflineResult),
     "capplan.kv/1": (KvInputs, KvResult),
+    "capplan.accuracy/1": (AccuracyInputs, AccuracyResult),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
     "capplan.hardware/1": (NAMED, HardwareFacts),
     "capplan.models-list/1": (NOTHING, list[ModelFacts]),
