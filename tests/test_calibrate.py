@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from capplan.accuracy.calibrate import PRIORS, fit
 from capplan.accuracy.calibration_runs import gather
@@ -31,6 +32,7 @@ from capplan.performance.calibration import (
 )
 from capplan.specs.calibration import load_calibration
 
+SCHEMAS = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 COLUMNS = (
     "id", "model", "gpu", "num_gpus", "tp", "engine", "engine_version", "workload", "concurrency",
     "request_rate_qps", "num_prompts", "isl", "osl", "tpot_mean_ms", "ttft_mean_ms",
@@ -148,7 +150,10 @@ def test_the_file_is_written_and_read(tmp_path: Path) -> None:
     table = _table(tmp_path, TRUE, noise=0.01)
     code, out, err = _capplan("calibrate", str(table), "--output", str(target), "--json")
     assert code == 0, err
-    result: dict[str, Any] = json.loads(out)["result"]
+    answer = json.loads(out)
+    schema = json.loads((SCHEMAS / "capplan.calibrate-1.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(answer)
+    result: dict[str, Any] = answer["result"]
     spec = load_calibration(target)
     learnt = {p["name"]: p["value"] for p in result["parameters"]}
     loaded = calibration_of(spec)

@@ -45,6 +45,9 @@ FIGURES: tuple[tuple[str, tuple[str, ...], float], ...] = (
 _HUBER = 1.5  # scales beyond which a figure's pull stops growing
 _STEPS = 12
 _CONVERGED = 2e-3  # of the prior's scale
+# Where the model is a third or three times of a server, it is another server.
+_FARTHEST = {"compute": math.log(3), "bandwidth": math.log(3), "collective_latency": math.log(20),
+             "step_s": 0.1, "sequence_s": 1e-3}  # fmt: skip
 # Posterior over prior spread below which the data, not the prior, set a parameter.
 _IDENTIFIED = 0.5
 LEAST_FIGURES = 4
@@ -159,7 +162,9 @@ def _parameter(index: int, value: float, spread: float) -> FittedParameter:
     low, middle, high = ((value + k * z80 * spread) * sd for k in (-1, 0, 1))
     if not name.endswith("_s"):
         low, middle, high = math.exp(low), math.exp(middle), math.exp(high)
-    return FittedParameter(name, middle, low, high, bool(spread < _IDENTIFIED))
+    # A value at its bound is no measurement, however sharp the data are there.
+    at_bound = abs(value * sd) > 0.999 * _FARTHEST[name]
+    return FittedParameter(name, middle, low, high, bool(spread < _IDENTIFIED and not at_bound))
 
 
 class _Problem:
@@ -172,6 +177,7 @@ class _Problem:
         self.runs = [(settings_of(run), load_of(run)) for run in runs]
         self.names = [run.id for run in runs]
         self.logs = np.log([figure.measured for figure in figures])
+        self.farthest = np.array([_FARTHEST[name] / sd for name, sd in PRIORS])
         self.scales = np.array([figure.scale for figure in figures])
 
     def errors(self, theta: Vector) -> Vector:
@@ -209,9 +215,11 @@ class _Problem:
 
     def downhill(self, theta: Vector, errors: Vector, step: Vector) -> tuple[Vector, Vector, bool]:
         """The step, halved until it helps; the last value says that none did."""
+        import numpy as np
+
         cost = self.cost(theta, errors)
         for factor in (1.0, 0.5, 0.25, 0.1):
-            tried = theta + factor * step
+            tried = np.clip(theta + factor * step, -self.farthest, self.farthest)
             found = self.errors(tried)
             if self.cost(tried, found) < cost:
                 return tried, found, False
