@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 import tracemalloc
 from collections import Counter
 from itertools import accumulate, islice, pairwise
@@ -238,6 +240,19 @@ def test_histograms_give_each_length_its_share(tmp_path: Path) -> None:
     assert run.mean_output_tokens == pytest.approx(800)
 
 
+def test_servegen_lengths_are_a_histogram_over_all_windows(tmp_path: Path) -> None:
+    path = tmp_path / "chunk-7-dataset.json"
+    windows = {
+        "0": {"output_tokens": "{10: 0.5, 20: 0.5}"},
+        "21600": {"output_tokens": "{20: 1e0}"},
+    }
+    path.write_text(json.dumps(windows))
+    run = traffic(requests=1, rate="1/s", output=f"@{path}:output_tokens")
+    assert run.mean_output_tokens == pytest.approx(17.5)
+    with pytest.raises(CapplanError, match="not a histogram"):
+        traffic(rate="1/s", output=f"@{path}:input_tokens")
+
+
 @given(st.sampled_from(["uniform:5-9", "normal:50,40", "lognormal:40,2", "3,1,2", "range:7,0.9"]))
 def test_quantiles_rise_and_stay_within_bounds(text: str) -> None:
     found = parse_lengths(text).quantiles([i / 997 for i in range(997)])
@@ -426,6 +441,7 @@ class Plan(Spec):
         ("closed_loop: {users: 4}, rate: 3/s", "and `closed_loop` exclude each other"),
         ("chat: {turns: 3, think_time: exp:3s}", "`exp` is not a distribution of pauses"),
         ("peak_factor: 2.0, rate: {kind: ramp, end: 3/s, over: 9s}", "belongs to a plain rate"),
+        ("chat: {turns: 201, think_time: 3s}", "`traffic.chat.turns` are more than 200 turns"),
         ("system_prompts: {tokens: 9, popularity: zapf}", "popularity` should look like"),
         ("trace: {file: a, start: 9s, end: 3s}", "`traffic.trace.end` is not after `start`"),
         ("trace: {file: a}, chat: {turns: 3, think_time: 3s}", "`traffic.chat` and `trace`"),
@@ -459,3 +475,15 @@ def test_every_default_is_named_with_its_option() -> None:
 def test_a_rate_out_of_range_is_refused_with_its_peak() -> None:
     with pytest.raises(ValidationError):
         TrafficSpec(rate="1M/s", peak_factor=24.0)
+
+
+DOCS = Path(__file__).parents[1] / "docs" / "traffic.md"
+
+
+@pytest.mark.parametrize("text", re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.S))
+def test_the_documentation_shows_traffic_that_is_understood(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "plan.yaml"
+    path.write_text(text)
+    spec = validate(Plan, read_yaml(path)).traffic
+    if spec.trace is None:
+        assert len(list(islice(requests_of(spec).requests(), 50))) == 50

@@ -133,6 +133,6 @@ class TraceFile:
         elif asked != "auto" or known in UNIT_NAMES:
             self.time_unit = asked if asked != "auto" else known
         else:
-            hint = "say it: `time_unit: s` or `time_unit: ms` (--trace-time-unit)"
+            hint = "say it in a plan: `trace: {time_unit: ms}`, or call the field `timestamp_ms`"
             problem = f"`{columns.time}` does not say its unit"
             raise CapplanError(problem, location=place, hint=hint)
