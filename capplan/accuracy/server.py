@@ -12,6 +12,8 @@ from capplan.performance.kv_pool import KvPool
 from capplan.performance.overheads import EngineOverheads, engine_overheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
+from capplan.simulator.model_step_time import ModelStepTime
+from capplan.simulator.step_time import StepTime
 from capplan.specs.engine_performance import engine_performance
 
 _LAST_CPP = (0, 20)  # of TensorRT-LLM: later ones run on PyTorch
@@ -28,7 +30,7 @@ _EXPERT_FAMILIES = {
 class Server:
     settings: RunSettings
     model: StepModel
-    steps: StepTable
+    steps: StepTime
     deployment: Deployment
 
     def front_end_s(self, prompt_tokens: float) -> float:
@@ -57,13 +59,14 @@ class Server:
 
 
 # Filled as rows ask for it; specifications are not hashable, their catalogue names are.
-_STEPS: dict[tuple[object, ...], tuple[StepModel, StepTable]] = {}
+_STEPS: dict[tuple[object, ...], tuple[StepModel, StepTime]] = {}
 
 
 def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) -> Server:
     """Raises CapplanError where the accelerator cannot compute in this format."""
     engine = overheads_of(settings)
     key = (
+        settings.engine.scheduler,
         settings.model_id,
         settings.hardware_id,
         settings.tp,
@@ -80,8 +83,14 @@ def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) ->
     steps = _STEPS.get(key)
     if steps is None:
         model = _step_model(settings, engine, calibration)
-        steps = _STEPS[key] = model, StepTable(model)
+        steps = _STEPS[key] = model, _step_time(settings, model)
     return Server(settings, *steps, _deployment(settings))
+
+
+def _step_time(settings: RunSettings, model: StepModel) -> StepTime:
+    if settings.engine.scheduler == "vllm-v1":
+        return ModelStepTime(model)
+    return StepTable(model)
 
 
 def overheads_of(settings: RunSettings) -> EngineOverheads:

@@ -11,6 +11,7 @@ from math import inf
 
 from capplan.formulas.attention import context_reads
 from capplan.performance.step import StepModel
+from capplan.simulator.step_time import WindowSum
 
 
 class StepTable:
@@ -36,7 +37,17 @@ class StepTable:
         self._layers: dict[tuple[int, bool], float] = {}
         self._rows: dict[int, float] = {}
 
-    def line(self, num_decodes: int, context_tokens: int) -> tuple[float, float, float]:
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """None that a loop would have to count."""
+        return ()
+
+    def line(
+        self,
+        num_decodes: int,
+        context_tokens: int,
+        windows: Items[WindowSum] = (),  # noqa: ARG002
+    ) -> tuple[float, float, float]:
         """Intercept, slope over the summed context, and the sum up to which they hold."""
         fixed = self._decode_fixed.get(num_decodes)
         if fixed is None:
