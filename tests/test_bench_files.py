@@ -119,6 +119,14 @@ def test_wrong_units_are_seen(tmp_path: Path) -> None:
     assert any("units" in note for note in row.notes)
 
 
+def test_chunks_are_not_tokens(tmp_path: Path) -> None:
+    """A client that counts two chunks a token halves its TPOT; E2E and TTFT know better."""
+    row = _one(tmp_path, VLLM | {"mean_e2el_ms": 2010.0})
+    assert row.cells["tpot_mean_ms"] == pytest.approx((2010.0 - 30.0) / 99)
+    assert "tpot_p99_ms" not in row.cells
+    assert any("chunks" in note for note in row.notes)
+
+
 def test_sweep_folder(tmp_path: Path) -> None:
     name = "SERVE--max_num_seqs=4-tensor_parallel_size=2-BENCH--max_concurrency=2/run=0.json"
     row = _one(tmp_path, VLLM, name)
@@ -215,7 +223,7 @@ def test_inference_perf(tmp_path: Path) -> None:
             "latency": {
                 "request_latency": {"mean": 0.68},
                 "time_to_first_token": {"mean": 0.035, "median": 0.033, "p99": 0.057},
-                "time_per_output_token": {"mean": 0.01, "median": 0.01, "p99": 0.012},
+                "time_per_output_token": {"mean": 0.01024, "median": 0.01, "p99": 0.012},
             },
             "throughput": {"output_tokens_per_sec": 640.0, "requests_per_sec": 10.0},
             "prompt_len": {"mean": 204.0},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from capplan.errors import CapplanError
 from capplan.performance.overheads import EngineOverheads
 from capplan.performance.rates import AllReduceRate, Rates
+from capplan.specs.calibration import CalibrationSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,31 @@ class Calibration:
 
 
 UNCALIBRATED = Calibration()
+
+
+def calibration_of(spec: CalibrationSpec) -> Calibration:
+    """The factors of a file."""
+    return Calibration(
+        compute=spec.compute.value,
+        bandwidth=spec.bandwidth.value,
+        collective_latency=spec.collective_latency.value,
+        step_s=spec.step_us.value / 1e6,
+        sequence_s=spec.sequence_us.value / 1e6,
+    )
+
+
+def check_calibration(
+    spec: CalibrationSpec, hardware_id: str, engine: str | None = None
+) -> tuple[str, ...]:
+    """Notes where the file speaks of other servers than these.
+
+    Raises CapplanError for another accelerator: its factors mean nothing here.
+    """
+    if spec.hardware != hardware_id:
+        raise CapplanError(
+            f"--calibration is of {spec.hardware}, this is {hardware_id}",
+            hint="calibrate this accelerator, or leave --calibration out",
+        )
+    if engine is not None and engine != spec.engine:
+        return (f"calibrated under {spec.engine}, planned for {engine}",)
+    return ()

@@ -12,8 +12,8 @@ from capplan.specs.documents import read_yaml
 from capplan.specs.fields import Count, Flag, Spec, SpecError, Text, validate
 
 # Beyond these no server is measured: a factor of three is another machine.
-Factor = Annotated[float, Strict(), Field(ge=1 / 3, le=3, allow_inf_nan=False)]
-LatencyFactor = Annotated[float, Strict(), Field(ge=0.05, le=20, allow_inf_nan=False)]
+Factor = Annotated[float, Strict(), Field(ge=0.33, le=3.01, allow_inf_nan=False)]
+LatencyFactor = Annotated[float, Strict(), Field(ge=0.049, le=20.1, allow_inf_nan=False)]
 Microseconds = Annotated[float, Strict(), Field(ge=-100_000, le=100_000, allow_inf_nan=False)]
 Share = Annotated[float, Strict(), Field(ge=0, le=1000, allow_inf_nan=False)]
 

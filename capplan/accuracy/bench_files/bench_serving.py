@@ -26,6 +26,7 @@ _DESCRIBED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("engine_version", ("engine_version", "vllm_version", "sglang_version", "version")),
     ("weight_dtype", ("weight_dtype", "quantization", "precision")),
     ("kv_dtype", ("kv_dtype", "kv_cache_dtype")),
+    ("dataset", ("dataset_name", "dataset")),
 )
 _COUNTED: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("num_gpus", ("num_gpus", "gpu_count", "gpus")),

@@ -32,6 +32,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("osl", r"(?:^|[_\-])(?:osl|op|out)[_\-=]?(\d{1,7})(?=[_\-.]|$)"),
     ("num_prompts", r"(?:^|[_\-])np[_\-=]?(\d{1,7})(?=[_\-.]|$)"),
 )
+_DATASETS = re.compile(r"(?:^|[_\-])(sharegpt|random|sonnet|burstgpt)(?=[_\-.]|$)", re.IGNORECASE)
 _GPUS = re.compile(r"(?:^|[_\-])(\d{1,3})x(?:NVIDIA|AMD|[A-Z]+\d)")
 
 
@@ -56,6 +57,9 @@ def cells_from_name(path: Path) -> dict[str, Cell]:
         found = re.search(pattern, path.stem, re.IGNORECASE)
         if found and column not in cells:
             cells[column] = int(found[1])
+    dataset = _DATASETS.search(path.stem)
+    if dataset:
+        cells["dataset"] = dataset[1].lower()
     gpus = _GPUS.search(path.stem)
     if gpus:
         cells["num_gpus"] = int(gpus[1])

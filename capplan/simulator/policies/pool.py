@@ -15,7 +15,9 @@ from capplan.simulator.policies.slot import Chunk, Slot
 from capplan.simulator.prefix_cache import PrefixCache
 from capplan.simulator.requests import Rejection, Request, RequestRecord
 from capplan.simulator.sequence import NO_STEP
+from capplan.simulator.step_time import StepTime
 from capplan.simulator.watch import Watch
+from capplan.simulator.windows import WindowCounters
 
 
 class Pool:
@@ -25,12 +27,13 @@ class Pool:
         self,
         config: LoopConfig,
         on_finish: Callable[[RequestRecord], object],
+        step_time: StepTime,
         watch: Watch | None,
         *,
         keeps_slots: bool,
         remembers_evicted: bool,
     ) -> None:
-        self.config, self.on_finish = config, on_finish
+        self.config, self.on_finish, self._step_time = config, on_finish, step_time
         self.keeps_slots, self.remembers_evicted = keeps_slots, remembers_evicted
         self.block_size, self.slots = config.block_size, config.max_num_seqs
         self.watermark_blocks = config.watermark_blocks
@@ -65,6 +68,10 @@ class Pool:
         self.free = config.num_blocks
         self.wake_step: float = 0  # from which decode step on the policy is asked about prompts
         self._announced_ends = 0  # of the decodes: the steps after the last announced token
+        self.windows: WindowCounters | None = None
+        if self._step_time.windows:
+            self.windows = WindowCounters(self._step_time)
+            self.windows.advance(self.step)
         self.cache: PrefixCache | None = None
         if config.enable_prefix_caching:
             self.cache = PrefixCache(config.block_size, config.num_blocks)
@@ -171,6 +178,8 @@ class Pool:
             self.opening[seq.phase] += 1
             self.num_decodes += 1
             self.computed += context
+            if self.windows:
+                self.windows.add(seq, context)
             last = seq.last_step = step - 2 + seq.end - seq.outputs
             heappush(self.calendar, (last, seq.admission, seq))
             self._announced_ends += last + 1 + seq.announced - seq.end
@@ -206,6 +215,8 @@ class Pool:
         self.num_decodes -= 1
         self._announced_ends -= seq.last_step + 1 + seq.announced - seq.end
         self.computed -= self.step + seq.offset
+        if self.windows:
+            self.windows.remove(seq, self.step + seq.offset)
         self.opening[seq.phase] -= 1
         seq.phase = NO_STEP
 
