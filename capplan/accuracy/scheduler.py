@@ -96,4 +96,5 @@ def _policy(settings: RunSettings) -> tuple[Policy, str]:
         ), "" if settings.chunked_prefill else "prompt"
     if scheduler == "vllm-v0" and settings.chunked_prefill:
         return ChunkedPrefill(), ""
-    return PrefillFirst(), "request" if scheduler == "vllm-v0" else "prompt"
+    # What is preempted is computed again with its output; TGI reserves and preempts nobody.
+    return PrefillFirst(), "prompt" if scheduler == "tgi" else "request"

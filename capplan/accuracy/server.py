@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from capplan.accuracy.settings import RunSettings
-from capplan.accuracy.step_table import StepTable
 from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
@@ -13,7 +12,6 @@ from capplan.performance.overheads import EngineOverheads, engine_overheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
 from capplan.simulator.model_step_time import ModelStepTime
-from capplan.simulator.step_time import StepTime
 from capplan.specs.engine_performance import engine_performance
 
 _LAST_CPP = (0, 20)  # of TensorRT-LLM: later ones run on PyTorch
@@ -30,7 +28,7 @@ _EXPERT_FAMILIES = {
 class Server:
     settings: RunSettings
     model: StepModel
-    steps: StepTime
+    steps: ModelStepTime
     deployment: Deployment
 
     def front_end_s(self, prompt_tokens: float) -> float:
@@ -59,14 +57,13 @@ class Server:
 
 
 # Filled as rows ask for it; specifications are not hashable, their catalogue names are.
-_STEPS: dict[tuple[object, ...], tuple[StepModel, StepTime]] = {}
+_STEPS: dict[tuple[object, ...], tuple[StepModel, ModelStepTime]] = {}
 
 
 def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) -> Server:
     """Raises CapplanError where the accelerator cannot compute in this format."""
     engine = overheads_of(settings)
     key = (
-        settings.engine.scheduler,
         settings.model_id,
         settings.hardware_id,
         settings.tp,
@@ -83,14 +80,8 @@ def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) ->
     steps = _STEPS.get(key)
     if steps is None:
         model = _step_model(settings, engine, calibration)
-        steps = _STEPS[key] = model, _step_time(settings, model)
+        steps = _STEPS[key] = model, ModelStepTime(model)
     return Server(settings, *steps, _deployment(settings))
-
-
-def _step_time(settings: RunSettings, model: StepModel) -> StepTime:
-    if settings.engine.scheduler == "vllm-v1":
-        return ModelStepTime(model)
-    return StepTable(model)
 
 
 def overheads_of(settings: RunSettings) -> EngineOverheads:
