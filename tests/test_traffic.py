@@ -86,6 +86,24 @@ def test_a_ramp_brings_what_the_area_under_it_says() -> None:
     assert len(later) == pytest.approx(40 * 500, abs=4 * math.sqrt(40 * 500))
 
 
+@pytest.mark.parametrize(
+    ("fields", "mean"),
+    [
+        # 40/s after 1,000 s: 20,000 requests until then, 20,000 in the 500 s after it.
+        ({"rate": {"kind": "ramp", "end": "40/s", "over": "1000s"}, "duration": "1500s"}, 80 / 3),
+        ({"rate": {"kind": "ramp", "end": "40/s", "over": "1000s"}, "requests": 5000}, 10),
+        ({"rate": {"kind": "steps", "rates": ["10/s", "30/s"], "each": "100s"}}, 20),
+        ({"rate": {"kind": "steps", "rates": ["10/s", "30/s"], "each": "100s"},
+          "duration": "150s"}, 2500 / 150),
+        ({"rate": {"kind": "diurnal", "mean": "24/day", "weights": [1, 3]}, "duration": "12h"},
+         12 / 86_400),
+        ({"rate": "5/s", "peak_factor": 3.0, "requests": 77}, 15),
+    ],
+)  # fmt: skip
+def test_the_rate_is_that_of_the_run(fields: dict[str, Any], mean: float) -> None:
+    assert traffic(**fields).rate_per_s == pytest.approx(mean)
+
+
 def test_steps_end_by_themselves_and_pass_over_a_pause() -> None:
     rates = ["10/s", "0", "30/s"]
     made = list(traffic(rate={"kind": "steps", "rates": rates, "each": "200s"}).requests())
@@ -175,6 +193,7 @@ def test_servegen_clients_have_their_rates_and_their_burstiness() -> None:
     run = traffic(rate=rates)
     made = list(run.requests())
     assert run.rate_per_s == pytest.approx(10 * (2 + 4 + 1 + 1) * 600 / 1800)
+    assert traffic(rate=rates, duration="600s").rate_per_s == pytest.approx(30)
     windows = Counter(int(r.arrival_s // 600) for r in made)
     # Variance of a count over a long time: CV^2 times its mean.
     assert windows[0] == pytest.approx(18_000, abs=4 * math.sqrt(12_000 + 5 * 6000))

@@ -73,7 +73,9 @@ class PolicyReplica(Pool):
         while self.next_s < until_s and self.num_left == left:
             self._pass(until_s)
         reached_s = min(until_s, self.now) if self.next_s < inf else until_s
-        self._reached_s = max(self._reached_s, min(until_s, max(self.now, reached_s)))
+        # Without a horizon it has come as far as its clock: others may still be submitted.
+        bound_s = until_s if until_s < inf else self.now
+        self._reached_s = max(self._reached_s, min(bound_s, max(self.now, reached_s)))
         return reached_s
 
     def _pass(self, until_s: float) -> None:

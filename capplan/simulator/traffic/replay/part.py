@@ -23,20 +23,12 @@ from capplan.simulator.traffic.replay.rows import Row, checked
 from capplan.simulator.traffic.replay.trace_file import TraceFile
 from capplan.simulator.traffic.streams import stream
 from capplan.simulator.traffic.timing import Timing
-from capplan.simulator.traffic.traffic import Started
+from capplan.simulator.traffic.traffic import Limits, Started
 from capplan.specs.randomness import Pauses
 from capplan.specs.traffic import Trace, TrafficClass
 from capplan.units import format_duration
 
 _new: Any = tuple.__new__
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of a file a run can want at most."""
-
-    num_requests: int | None
-    duration_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +77,9 @@ class ReplayPart:
         if self.has_own_times:
             sums = self._sums
             return (sums.num_requests - 1) / sums.span_s if sums.span_s else None
-        return None if self.has_follow_ups else self._timing.mean_per_s
+        if self.has_follow_ups:
+            return None
+        return self._timing.mean_per_s(self._limits.num_requests, self._limits.duration_s)
 
     @property
     def mean_prompt_tokens(self) -> float:
@@ -132,13 +126,23 @@ class ReplayPart:
         return BodyMaker(
             self._prompt,
             self._output,
-            PrefixTree(self.trace.block_tokens, f"block {self.name}"),
+            self._tree,
             self.trace.sessions,
             spec.max_tokens,
             spec.priority,
             self._seed,
             self.name,
         )
+
+    @cached_property
+    def _tree(self) -> PrefixTree:
+        """Of all rows that a run may read: one pass over the file, where it has block hashes."""
+        chains: Iterator[tuple[int | str, ...]] = iter(())
+        if self.file.has_hash_ids:
+            from_start = not (self.trace.start or self.trace.sort)
+            most = self._limits.num_requests if from_start else None
+            chains = (row.hash_ids for row in islice(self._rows(Counter()), most))
+        return PrefixTree(chains, self.trace.block_tokens, f"block {self.name}")
 
     @cached_property
     def _sums(self) -> _Sums:

@@ -61,6 +61,10 @@ class TraceFile:
     def time_field(self) -> str | None:
         return self._columns.time if self._columns else None
 
+    @property
+    def has_hash_ids(self) -> bool:
+        return self._columns is not None and self._columns.hash_ids is not None
+
     def need_outputs(self) -> None:
         """Raises CapplanError where no field holds the output lengths."""
         if self._columns is not None and self._columns.output is None:
