@@ -349,6 +349,16 @@ def test_bad_rows_of_json(tmp_path: Path, row: str, message: str) -> None:
     assert run.skipped.total() == 1
 
 
+def test_bad_first_rows_are_passed_over_too(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(f"{{oops\n7\n{GOOD}\n")
+    with pytest.raises(CapplanError, match="not valid JSON"):
+        replay(path)
+    run = traffic(path, {"skip_bad_rows": True})
+    assert rows(list(run.requests())) == [(0, 5, 6)]
+    assert run.skipped == {"not valid JSON": 1, "not an object": 1}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
