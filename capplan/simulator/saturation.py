@@ -1,0 +1,64 @@
+"""Does more come in than goes out? Then a queue has no steady state, and no percentiles."""
+
+from __future__ import annotations
+
+from capplan.results.simulate import Saturation
+from capplan.simulator.run_data import RunData
+
+NUM_SLICES = 10
+_SAMPLES_PER_SLICE = 20
+# Mann-Kendall over ten slices: S above this has a chance of 1 % without a trend (var S = 125).
+_LEAST_TREND = 27
+LEAST_GROWTH_FRACTION = 0.05
+RULE = (
+    "over the second half of the arrivals, in ten slices: the requests present rise (Mann-Kendall "
+    "at 1 %), by more than 5 % of those that arrive and by more than chance (3 standard deviations "
+    "of a Poisson count)"
+)
+
+
+def saturation(run: RunData, *, window_s: tuple[float, float]) -> Saturation:
+    """The test on one run; rates over the window."""
+    start_s, end_s = window_s
+    last_s = run.last_arrival_s
+    half_s = last_s / 2
+    slice_s = (last_s - half_s) / NUM_SLICES
+    means = [_mean_present(run, half_s + i * slice_s, slice_s) for i in range(NUM_SLICES)]
+    trend = sum(
+        (later > sooner) - (later < sooner)
+        for i, sooner in enumerate(means)
+        for later in means[i + 1 :]
+    )
+    # From the middle of the first slice to the middle of the last.
+    growth = means[-1] - means[0]
+    share = (NUM_SLICES - 1) / NUM_SLICES
+    num_arrived = share * sum(1 for at in run.arrivals if at > half_s)
+    rises = growth > max(LEAST_GROWTH_FRACTION * num_arrived, 3 * num_arrived**0.5)
+    too_short = _too_short(run, half_s)
+    elapsed = end_s - start_s
+    offered = sum(1 for at in run.arrivals if start_s <= at <= end_s)
+    served = sum(1 for at in run.finishes if start_s <= at <= end_s)
+    return Saturation(
+        saturated=not too_short and trend >= _LEAST_TREND and rises,
+        offered_per_s=offered / elapsed if elapsed else 0.0,
+        served_per_s=served / elapsed if elapsed else 0.0,
+        num_present_half=run.present(half_s),
+        num_present_end=run.present(last_s),
+        rule=RULE,
+        too_short=too_short,
+    )
+
+
+def _mean_present(run: RunData, start_s: float, length_s: float) -> float:
+    places = range(_SAMPLES_PER_SLICE)
+    return sum(run.present(start_s + (i + 0.5) / _SAMPLES_PER_SLICE * length_s) for i in places) / (
+        _SAMPLES_PER_SLICE
+    )
+
+
+def _too_short(run: RunData, half_s: float) -> bool:
+    """Half of the arrivals take less than twice the time of a quick request: nothing settles."""
+    if not run.records:
+        return True
+    quick = sorted(record.e2e_s for record in run.records)[len(run.records) // 10]
+    return half_s < 2 * quick
