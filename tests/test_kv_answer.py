@@ -12,8 +12,8 @@ from test_engine_log import REFUSED, SGLANG, TENSORRT, VLLM_V0, VLLM_V1
 
 from capplan.cli.environment import Environment
 from capplan.cli.run import run
+from capplan.performance.kv_engine import KvEngine
 from capplan.performance.loaded_weights import loaded_weights
-from capplan.planner.kv_engine import KvEngine
 from capplan.planner.kv_split import group_fault, possible_tps, split_fault
 from capplan.specs.catalogue import load_hardware, load_model
 from capplan.specs.editions import WeightEdition

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from capplan import units
 from capplan.cli.inputs import Inputs
 from capplan.errors import CapplanError
+from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.planner import question as defaults
-from capplan.planner.kv_engine import Deployment, KvEngine
 from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
 from capplan.specs.kv_cache import has_states, has_windows
 from capplan.specs.model import ModelSpec

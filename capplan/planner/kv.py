@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from capplan.errors import CapplanError
 from capplan.formulas import paging
+from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.kv_sizing import kv_sizing
 from capplan.performance.rates import compute_format
-from capplan.planner.kv_engine import Deployment, KvEngine
 from capplan.planner.kv_split import check_split, possible_tps
 from capplan.planner.kv_views import split_rows, stage_rows
 from capplan.results.kv import BlockSizeRow, KvFit, KvLayerKind, KvResult

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capplan.planner.kv_engine import Deployment
+from capplan.performance.kv_engine import Deployment
 from capplan.results.engine_log import LogComparison, LogTerm
 from capplan.specs.engine_log import EngineLog
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from capplan.errors import CapplanError, UnsupportedError
 from capplan.formulas.number_formats import FORMATS
-from capplan.planner.kv_engine import KvEngine
+from capplan.performance.kv_engine import KvEngine
 from capplan.planner.parallelism import allowed_tps, check_tp, tp_fault
 from capplan.specs.editions import WeightEdition
 from capplan.specs.ffns import MoEFFN

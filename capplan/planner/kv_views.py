@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from capplan.formulas.allocator import padded
 from capplan.formulas.kv import kv_heads_per_gpu
+from capplan.performance.kv_engine import Deployment
 from capplan.performance.loaded_weights import VOCABULARY_MULTIPLE, stage_layers
-from capplan.planner.kv_engine import Deployment
 from capplan.results.kv import SplitRow, StageRow
 from capplan.specs.ffns import MoEFFN
 from capplan.specs.mixers import Attention, MultiHeadLatentAttention

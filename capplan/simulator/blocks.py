@@ -42,6 +42,12 @@ class BlockTable:
         self._queue: OrderedDict[Block | Run, None] = OrderedDict()
         self.found: dict[Hashable, list[Block]] = {}  # oldest first
 
+    def clear(self, usable_blocks: int) -> None:
+        """All blocks are free and blank. In place: others hold on to these containers."""
+        self._blank = usable_blocks
+        self._queue.clear()
+        self.found.clear()
+
     def take(self, number: int) -> None:
         """Take blocks from the front. The caller knows that there are as many."""
         blank = self._blank

@@ -6,12 +6,12 @@ where their order matters, see `scarce`. docs/simulator.md has the rules and why
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterator, Set
 from collections.abc import Sequence as Items
 from heapq import heappop, heappush
 from math import ceil, inf
 
-from capplan.simulator.requests import Outcome, Request
+from capplan.simulator.requests import Outcome
 from capplan.simulator.scarce import scarce_pass
 from capplan.simulator.sequence import NO_STEP, Sequence
 from capplan.simulator.state import ReplicaState
@@ -23,14 +23,15 @@ NOBODY: frozenset[Sequence] = frozenset()
 class Replica(ReplicaState):
     """One replica of the engine under the rules of one full-attention KV group."""
 
-    def run(self, requests: Iterable[Request]) -> Outcome:
-        """Simulate until every request has left, or nothing can go on.
+    def _passes(self, take: Callable[[], Sequence | None]) -> Iterator[Outcome | None]:
+        """Make passes; yields None where it waits for others, and the outcome at the end.
 
         `now` is the time of a pass, `start` the time its step begins on the GPU. Synchronous: the
         same. Asynchronous: the pass is made while the step before runs (`in_flight`), whose
         result is taken in after the pass; a request whose last token it holds is `landing`.
 
-        One long function on purpose: its local variables are most of the speed.
+        One long function on purpose: its local variables are most of the speed. They stay alive
+        while it waits, so that the closed and the open form of a run are the same code.
         """
         config, cache, recorder, watch = self.config, self.cache, self.recorder, self.watch
         asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
@@ -46,24 +47,48 @@ class Replica(ReplicaState):
         if cache:
             steady_head = steady_head and config.scheduler_reserve_full_isl
         patience = 10_000 + 2 * config.max_model_len
-        arrivals = self.arrivals(requests)
-        coming = next(arrivals, None)
-        next_arrival = coming.arrival_s if coming else inf
-        now = start = idle_s = request_seconds = 0.0
+        is_open = self.is_open
+        # The next request to come, and when: without one the horizon, to pause at once -inf.
+        coming = None if is_open else take()
+        next_arrival = coming.arrival_s if coming else -inf if is_open else inf
+        now = start = idle_s = 0.0
+        request_seconds = counted_s = 0.0  # of `population`, up to `counted_s`
         population = step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
         free, blocked, end = self.free, False, "finished"
         landing: list[Sequence] = []
         wasteful = False  # one of `landing` ends by a stop token: it is scheduled once more
 
         while True:
-            while next_arrival <= now:
-                assert coming is not None
+            if next_arrival <= now:
+                if coming is None or next_arrival == -inf:
+                    # Up to the horizon all is done, or others are to see what has happened.
+                    self.step, self.landing, self.now_s = step, landing, now
+                    self.num_decodes, self.computed, self.free = decodes, computed, free
+                    self.hold_back(coming)
+                    yield None
+                    if self.is_closing:
+                        end = self.end_of(population)
+                        break
+                    decodes, computed, free = self.num_decodes, self.computed, self.free
+                    coming = take()
+                    next_arrival = coming.arrival_s if coming else self.horizon_s
+                    if self.wake_s is not None:  # nothing went on until then, or all is lost
+                        idle_s += max(0.0, self.wake_s - start)
+                        now = start = self.wake_s
+                    if self.num_dropped:
+                        request_seconds += population * (now - counted_s)
+                        counted_s, blocked = now, False
+                        population -= self.num_dropped
+                    self.wake_s, self.num_dropped = None, 0
+                    continue
                 waiting.append(coming)
-                request_seconds += now - next_arrival
+                request_seconds += population * (now - counted_s) + (now - next_arrival)
+                counted_s = now
                 blocked = blocked and fcfs
                 population += 1
-                coming = next(arrivals, None)
-                next_arrival = coming.arrival_s if coming else inf
+                coming = take()
+                next_arrival = coming.arrival_s if coming else self.horizon_s
+                continue
             before, steps = now, 0
 
             if (
@@ -75,8 +100,8 @@ class Replica(ReplicaState):
                 # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
                 # of the calendar that is no longer valid ends the stretch early; no harm.)
                 steps = calendar[0][0] + 1 - step if calendar else 1
-                if landing and (waiting or recorder or wasteful):
-                    steps = 1  # what they free may matter to the next pass
+                if landing and (waiting or recorder or wasteful or is_open):
+                    steps = 1  # what they free, or who they are, may matter to the next pass
                 if (steps // size + 1) * decodes > free:
                     steps = self.steps_with_blocks(steps, step, decodes, free)
             if steps:
@@ -88,7 +113,7 @@ class Replica(ReplicaState):
                     if context + (steps - done) * decodes > limit:
                         until = min(steps, done + max(1, ceil((limit - context) / decodes)))
                     segment = range(context, context + (until - done) * decodes, decodes)
-                    since, told = start, done
+                    begin, told = start, done
                     if asynchronous:
                         for context in segment:
                             now = start
@@ -105,7 +130,7 @@ class Replica(ReplicaState):
                     done = (context - computed) // decodes - 1
                     if watch:
                         watch.stretch(
-                            since, done - told, decodes, segment.start, base, slope, landing
+                            begin, done - told, decodes, segment.start, base, slope, landing
                         )
                 computed = context - decodes
                 step += done
@@ -117,7 +142,8 @@ class Replica(ReplicaState):
                     taken += sum(opening[: rest - size])
                 if landing and done > 1:
                     # The first of these steps is followed by their leaving.
-                    request_seconds += len(landing) * (first_start - before)
+                    request_seconds += population * (first_start - counted_s)
+                    counted_s = first_start
                     free -= opening[phase]
                     taken -= opening[phase]
                     if cache:
@@ -211,8 +237,12 @@ class Replica(ReplicaState):
                     fruitless += 1
                     waits = not preempted and not self.in_flight
                     if waits and coming is None:
-                        end = "stalled"
-                        break
+                        if not is_open:
+                            end = "stalled"
+                            break
+                        fruitless -= 1  # this pass is made once more when somebody comes
+                        self.is_idle, next_arrival = True, -inf
+                        continue
                     if preempted or not asynchronous:
                         empty_passes += 1
                         if recorder:
@@ -225,13 +255,16 @@ class Replica(ReplicaState):
                         idle_s += next_arrival - start
                         start = next_arrival
                     now = start
-                    request_seconds += population * (now - before)
                     if self.in_flight:
                         self.in_flight = False
+                        request_seconds += population * (now - counted_s)
+                        counted_s = now
                         self.num_decodes, self.computed, self.free = decodes, computed, free
                         self.release(landing)
                         decodes, computed, free = self.num_decodes, self.computed, self.free
                         population -= len(landing)
+                        if landing and is_open:
+                            next_arrival = -inf
                         landing = []
                     if fruitless > patience:
                         end = "livelock"
@@ -293,7 +326,10 @@ class Replica(ReplicaState):
                     recorder.close([], self)
                 continue
             elif coming is None:
-                break
+                if not is_open:
+                    break
+                self.is_idle, next_arrival = True, -inf
+                continue
             else:
                 if watch:
                     watch.load(start, 0, 0, 0)
@@ -301,7 +337,6 @@ class Replica(ReplicaState):
                 now = start = next_arrival
                 continue
 
-            request_seconds += population * (now - before)
             # Who got the last token in this step?
             wasteful = False
             finished = []
@@ -324,7 +359,11 @@ class Replica(ReplicaState):
                 finished, landing = landing, finished
             if finished:
                 blocked = False
+                request_seconds += population * (now - counted_s)
+                counted_s = now
                 population -= len(finished)
+                if is_open:
+                    next_arrival = -inf
                 self.step = step
                 self.num_decodes, self.computed, self.free = decodes, computed, free
                 self.release(finished)
@@ -334,18 +373,13 @@ class Replica(ReplicaState):
                 recorder.close([], self)
             self.in_flight = asynchronous
 
-        unfinished = sorted(self.present(), key=lambda s: s.index)
-        return Outcome(
+        yield self.outcome_of(
             end=end,
             end_s=start,
             num_steps=step + empty_passes,
             num_empty_passes=empty_passes,
             scheduled_tokens=tokens,
-            num_preemptions=self.num_preemptions,
             max_running=max_running,
             busy_s=start - idle_s,
-            request_seconds=request_seconds,
-            unfinished=tuple(seq.request.id for seq in unfinished),
-            rejected=tuple(self.rejected),
-            records=(),
+            request_seconds=request_seconds + population * (now - counted_s),
         )

@@ -106,6 +106,14 @@ class DetailedScheduler:
                 if (other.priority, other.arrival_s) == (seq.priority, seq.arrival_s):
                     raise UnorderedRequestsError(f"{seq.request.id} and {other.request.id}")
 
+    def drop(self, seq: DetailedSequence) -> None:
+        """Its client has gone: between two passes it loses its blocks or its place."""
+        if seq in self.running:
+            self.running.remove(seq)
+            self.manager.release(seq.own)
+        else:
+            self.waiting.remove(seq)
+
     # One pass.
 
     def schedule(self, start: float) -> Pass:

@@ -9,12 +9,15 @@ from typing import Any
 
 from capplan.simulator.config import SchedulerConfig, rejection_reason
 from capplan.simulator.detailed import DetailedScheduler, DetailedSequence, Pass
+from capplan.simulator.open_form import OpenForm
+from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord
+from capplan.simulator.sequence import Sequence
 from capplan.simulator.step_time import ChunkSums, ContextTime, StepTime
 from capplan.simulator.watch import Watch
 
 
-class DetailedReplica:
+class DetailedReplica(OpenForm):
     """The same doors as `core.Replica`, for what the counters do not cover."""
 
     def __init__(
@@ -28,7 +31,8 @@ class DetailedReplica:
         reject: bool = True,
         watch: Watch | None = None,
     ) -> None:
-        self.config, self.on_finish, self.watch = config, on_finish, watch
+        super().__init__(on_finish)
+        self.config, self.watch = config, watch
         self.last_token_s: dict[DetailedSequence, float] = {}  # for the watch
         self.cpu_s = cpu_s
         self.contexts: Callable[[list[int], list[ChunkSums]], float] | None = None
@@ -41,28 +45,76 @@ class DetailedReplica:
         self.steps: list[dict[str, Any]] = []
         self.num_steps = self.num_empty = self.tokens = self.max_running = 0
         self.num_stale = self.num_wasted = self.num_drafts = self.num_accepted = 0
-        self.rejected: list[Rejection] = []
         self.busy_s = 0.0
+        # Passes whose result is not taken in: (pass, its record, when it ends).
+        self.flying: deque[tuple[Pass, dict[str, Any], float]] = deque()
 
-    def run(self, requests: Iterable[Request]) -> Outcome:
-        scheduler, asynchronous = self.scheduler, self.config.async_scheduling
-        coming = deque(self._arrivals(requests))
-        flying: deque[tuple[Pass, dict[str, Any], float]] = deque()
+    @property
+    def waiting(self) -> FcfsQueue | PriorityQueue:
+        return self.scheduler.waiting
+
+    @property
+    def num_running(self) -> int:
+        return len(self.scheduler.running)
+
+    @property
+    def num_used_blocks(self) -> int:
+        return self.config.usable_blocks - len(self.scheduler.manager.pool.free)
+
+    def present(self) -> list[Sequence]:
+        """Everybody in the engine."""
+        return self.scheduler.present()
+
+    def drop(self, seq: DetailedSequence) -> None:
+        """Between two passes: a running request loses its blocks, a waiting one its place."""
+        self.scheduler.drop(seq)
+
+    def forget(self) -> None:
+        """The memory is lost: nothing is found any more, and no step is under way."""
+        self.flying.clear()
+        self.scheduler.manager.pool.clear()
+
+    def _passes(self, take: Callable[[], DetailedSequence | None]) -> Iterator[Outcome | None]:
+        """The loop, as in `core`: a generator that pauses in the open form only."""
+        scheduler, asynchronous, flying = self.scheduler, self.config.async_scheduling, self.flying
+        is_open = pause = self.is_open
+        coming = None if is_open else take()
+        next_arrival = coming.arrival_s if coming else inf
         now = gpu_free = request_seconds = 0.0
         end, fruitless = "finished", 0
         patience = 10_000 + 2 * self.config.max_model_len
         while True:
-            while coming and coming[0].arrival_s <= now:
-                request_seconds += now - coming[0].arrival_s
-                scheduler.arrive(coming.popleft())
             present = len(scheduler.running) + len(scheduler.waiting)
+            if pause or (coming is None and next_arrival <= now):
+                self.now_s, pause = now, False
+                self.hold_back(coming)
+                yield None
+                if self.is_closing:
+                    end = self.end_of(present)
+                    break
+                coming = take()
+                next_arrival = coming.arrival_s if coming else self.horizon_s
+                if self.wake_s is not None:  # nothing went on until then, or all is lost
+                    request_seconds += present * (self.wake_s - now)
+                    now, gpu_free = self.wake_s, min(gpu_free, self.wake_s)
+                self.wake_s, self.num_dropped = None, 0
+                continue
+            if coming is not None and next_arrival <= now:
+                request_seconds += now - next_arrival
+                scheduler.arrive(coming)
+                coming = take()
+                next_arrival = coming.arrival_s if coming else self.horizon_s
+                continue
             before = now
             if not present and not flying:
-                if not coming:
-                    break
+                if coming is None:
+                    if not is_open:
+                        break
+                    self.is_idle = pause = True
+                    continue
                 if self.watch:
                     self.watch.load(now, 0, 0, 0)
-                now = coming[0].arrival_s
+                now = next_arrival
                 continue
             start = max(now, gpu_free)
             this = scheduler.schedule(start) if present else Pass()
@@ -76,56 +128,56 @@ class DetailedReplica:
                 if self.watch:
                     self._tell(self.watch, this, start, dt)
                 gpu_free = start + dt
-                flying.append((this, self._open(this, now, start, dt), gpu_free))
+                flying.append((this, self._record(this, now, start, dt), gpu_free))
                 if asynchronous and len(flying) < 2:
                     continue
             elif this.preempted:
-                self._open(this, now, start, 0.0)
+                self._record(this, now, start, 0.0)
                 self.num_empty += 1
             if flying:
                 step, record, finish = flying.popleft()
                 now = max(now, finish)
                 request_seconds += present * (now - before)
-                self._take_in(step, record, finish)
+                pause = self._take_in(step, record, finish) and is_open
             elif not this.preempted:
-                if not coming:
-                    end = "stalled"
-                    break
+                if coming is None:
+                    if not is_open:
+                        end = "stalled"
+                        break
+                    fruitless -= 1  # this pass is made once more when somebody comes
+                    self.is_idle = pause = True
+                    continue
                 if not asynchronous:
-                    self._open(this, now, start, 0.0)
+                    self._record(this, now, start, 0.0)
                     self.num_empty += 1
-                now = coming[0].arrival_s
+                now = next_arrival
                 request_seconds += present * (now - before)
-        left = sorted(scheduler.present(), key=lambda seq: seq.index)
-        return Outcome(
+        self.num_preemptions = scheduler.num_preemptions
+        yield self.outcome_of(
             end=end,
             end_s=now,
             num_steps=self.num_steps,
             num_empty_passes=self.num_empty,
             scheduled_tokens=self.tokens,
-            num_preemptions=scheduler.num_preemptions,
             max_running=self.max_running,
             busy_s=self.busy_s,
             request_seconds=request_seconds,
-            unfinished=tuple(seq.request.id for seq in left),
-            rejected=tuple(self.rejected),
-            records=(),
         )
 
-    def _arrivals(self, requests: Iterable[Request]) -> Iterator[DetailedSequence]:
-        last = -inf
-        for index, request in enumerate(requests):
-            if request.arrival_s < last:
+    def arrivals(self, requests: Iterable[Request]) -> Iterator[DetailedSequence]:
+        """Sequences in order of arrival; what can never be served is refused."""
+        for request in requests:
+            if request.arrival_s < self.last_arrival_s:
                 raise ValueError(f"request {request.id} arrives before its predecessor")
-            last = request.arrival_s
+            self.last_arrival_s = request.arrival_s
             reason = rejection_reason(request, self.config) if self.reject else None
             if reason is not None:
                 self.rejected.append(Rejection(request.id, reason))
                 continue
-            scheduler = self.scheduler
-            yield DetailedSequence(
-                request, index, self.config.max_model_len, scheduler.manager, scheduler.books
-            )
+            manager, books = self.scheduler.manager, self.scheduler.books
+            longest, index = self.config.max_model_len, self.num_arrivals
+            self.num_arrivals += 1
+            yield DetailedSequence(request, index, longest, manager, books)
 
     def _duration(self, this: Pass) -> float:
         contexts: list[int] = []  # of the decodes
@@ -167,7 +219,7 @@ class DetailedReplica:
         if not seq.finished:
             self.last_token_s[seq] = end_s
 
-    def _open(self, this: Pass, now: float, start: float, dt: float) -> dict[str, Any]:
+    def _record(self, this: Pass, now: float, start: float, dt: float) -> dict[str, Any]:
         """A step record; the result's part is filled when it is taken in."""
         self.num_steps += 1
         if not self.record_steps:
@@ -197,7 +249,8 @@ class DetailedReplica:
         self.steps.append(record)
         return record
 
-    def _take_in(self, step: Pass, record: dict[str, Any], end_s: float) -> None:
+    def _take_in(self, step: Pass, record: dict[str, Any], end_s: float) -> bool:
+        """Results; says whether a request finished."""
         out: dict[str, int] = {}
         verify: dict[str, list[int]] = {}
         stale: list[str] = []
@@ -228,3 +281,4 @@ class DetailedReplica:
             record["out"] = out if spec else list(out)
             record |= {"verify": verify, "stale": stale, "waste": waste, "fin": fin}
             record["free_end"] = len(self.scheduler.manager.pool.free)
+        return bool(fin)

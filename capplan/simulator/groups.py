@@ -47,6 +47,12 @@ class Pool:
         block.uses = 1
         return block
 
+    def clear(self) -> None:
+        """All blocks are free and none is found."""
+        for block in self.free:
+            block.key = None
+        self.found.clear()
+
     def register(self, block: PoolBlock, key: Hashable) -> None:
         block.key = key
         self.found.setdefault(key, []).append(block)

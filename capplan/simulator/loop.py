@@ -38,15 +38,26 @@ class ReplicaLoop(Protocol):
         """Drop a request whose client has gone; False where it is not here any more."""
         ...
 
+    def abort_all(self) -> tuple[Request, ...]:
+        """The replica fails: what is in it is lost and given back, cached blocks are gone.
+
+        It may be used on, as one that starts anew at the time reached.
+        """
+        ...
+
     def first_token_s(self, request_id: str) -> float | None:
-        """When a request in the engine got its first token; None if it has none yet."""
+        """When a request in the engine gets its first token, once its step has begun; else None.
+
+        It may lie after the time reached, by the step under way.
+        """
         ...
 
     def advance(self, until_s: float) -> float:
         """Make every pass before `until_s`, but stop after one in which a request finished.
 
-        Returns the time reached: what happens before it is known, so that a client's answer to a
-        finished request can be submitted.
+        Returns the time reached, at most `until_s`: what happens before it is known, so that a
+        client's answer to a finished request can be submitted. A finish that was told may lie
+        after it, by the step under way at `until_s`.
         """
         ...
 

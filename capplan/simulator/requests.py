@@ -10,9 +10,8 @@ from typing import NamedTuple
 Segment = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One request as it arrives.
+class Request(NamedTuple):
+    """One request as it arrives; a tuple, because millions of them are made.
 
     `prefix` says which tokens at the start of the prompt others may have too; the rest of the
     prompt and the output are its own. `reused` says that a later request continues from the own
@@ -78,7 +77,7 @@ class Rejection:
 class Outcome:
     """A whole simulation. `end` says how it ended: every request finished, or why not."""
 
-    end: str  # "finished" | "stalled" | "livelock"
+    end: str  # "finished" | "stalled" | "livelock" | "stopped" (closed before its end)
     end_s: float
     num_steps: int
     num_empty_passes: int

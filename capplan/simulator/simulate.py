@@ -31,16 +31,39 @@ def simulate(
     the GPU in asynchronous ones. `watch` is told what ran, for statistics.
     """
     records: list[RequestRecord] = []
-    sink = records.append if on_finish is None else on_finish
-    outcome: Outcome
+    replica = open_replica(
+        config,
+        step_time,
+        records.append if on_finish is None else on_finish,
+        cpu_s_per_step=cpu_s_per_step,
+        reject_impossible=reject_impossible,
+        watch=watch,
+    )
+    return replace(replica.run(requests), records=tuple(records))
+
+
+def open_replica(
+    config: SchedulerConfig,
+    step_time: StepTime | ContextTime,
+    on_finish: Callable[[RequestRecord], object],
+    *,
+    cpu_s_per_step: float = 0.0,
+    reject_impossible: bool = True,
+    watch: Watch | None = None,
+) -> Replica | DetailedReplica:
+    """One replica that others drive through the doors of `loop.ReplicaLoop`.
+
+    By the counters where they cover the configuration, else request by request.
+    """
     if isinstance(step_time, ContextTime) or not config.is_plain:
-        detailed = DetailedReplica(
-            config, step_time, sink, cpu_s=cpu_s_per_step, reject=reject_impossible, watch=watch
+        return DetailedReplica(
+            config,
+            step_time,
+            on_finish,
+            cpu_s=cpu_s_per_step,
+            reject=reject_impossible,
+            watch=watch,
         )
-        outcome = detailed.run(requests)
-    else:
-        if cpu_s_per_step:
-            step_time = HostTime(step_time, cpu_s_per_step, asynchronous=config.async_scheduling)
-        replica = Replica(config, step_time, sink, reject=reject_impossible, watch=watch)
-        outcome = replica.run(requests)
-    return replace(outcome, records=tuple(records))
+    if cpu_s_per_step:
+        step_time = HostTime(step_time, cpu_s_per_step, asynchronous=config.async_scheduling)
+    return Replica(config, step_time, on_finish, reject=reject_impossible, watch=watch)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
 from collections.abc import Sequence as Items
-from math import inf
 from typing import Protocol
 
 from capplan.simulator.config import SchedulerConfig, rejection_reason
+from capplan.simulator.open_form import OpenForm
 from capplan.simulator.prefix_cache import PrefixCache
 from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Rejection, Request, RequestRecord
@@ -52,7 +52,7 @@ class Observer(Protocol):
         """The blocks of the requests that finished are free."""
 
 
-class ReplicaState:
+class ReplicaState(OpenForm):
     """Queues, blocks and counters of one replica; `core.Replica` adds the clock."""
 
     def __init__(
@@ -65,10 +65,10 @@ class ReplicaState:
         reject: bool = True,
         watch: Watch | None = None,
     ) -> None:
+        super().__init__(on_finish)
         self.config = config
         self.watch = CounterWatch(watch) if watch else None
         self.step_time = step_time
-        self.on_finish = on_finish
         self.recorder = recorder
         self.reject = reject
         # Requests of fewer tokens need no closer look before they are accepted.
@@ -99,18 +99,17 @@ class ReplicaState:
         self.scan_emptied = False  # the last admission scan emptied the queue
         self.num_preemptions = self.num_admissions = 0
         self.last_in_prompt = 0  # admissions up to this one have been sorted into `in_prompt`
-        self.rejected: list[Rejection] = []
+        self.landing: list[Sequence] = []  # while it pauses: their last token is under way
 
     # Arrivals.
 
     def arrivals(self, requests: Iterable[Request]) -> Iterator[Sequence]:
         """Sequences in order of arrival; what can never be served is refused."""
         config = self.config
-        index, last = 0, -inf
         for request in requests:
-            if request.arrival_s < last:
+            if request.arrival_s < self.last_arrival_s:
                 raise ValueError(f"request {request.id} arrives before its predecessor")
-            last = request.arrival_s
+            self.last_arrival_s = request.arrival_s
             tokens = request.prompt_tokens + request.output_tokens
             some = request.prompt_tokens > 0 and request.output_tokens > 0
             if self.reject and not (some and tokens < self.harmless):
@@ -118,15 +117,23 @@ class ReplicaState:
                 if reason is not None:
                     self.rejected.append(Rejection(request.id, reason))
                     continue
-            seq = Sequence(request, index, config.max_model_len)
+            seq = Sequence(request, self.num_arrivals, config.max_model_len)
             if self.cache is not None:
                 seq.keys = self.cache.book.keys(request)
-            index += 1
+            self.num_arrivals += 1
             yield seq
 
     def present(self) -> list[Sequence]:
         """Everybody in the engine."""
         return [*self.running, *self.waiting]
+
+    @property
+    def num_running(self) -> int:
+        return len(self.running)
+
+    @property
+    def num_used_blocks(self) -> int:
+        return self.config.usable_blocks - self.free
 
     # The rare parts of a pass.
 
@@ -176,6 +183,18 @@ class ReplicaState:
 
     def preempt(self, seq: Sequence, *, served: bool) -> None:
         """Evict a running request, within the pass of `step`; it will be computed anew."""
+        if seq.last_step != NO_STEP:
+            seq.outputs = seq.end - (seq.last_step - self.step + 1)
+        self._take_out(seq, served=served, comes_back=True)
+        seq.target = seq.prompt + seq.outputs
+        seq.computed = 0
+        seq.last_step = seq.phase = seq.starved_at = NO_STEP
+        seq.num_preemptions += 1
+        self.num_preemptions += 1
+        self.waiting.put_back(seq)
+
+    def _take_out(self, seq: Sequence, *, served: bool, comes_back: bool) -> None:
+        """Off the running list and out of the counters; its blocks are free."""
         del self.running[seq]
         if seq.last_step == NO_STEP:
             computed = registered = seq.computed
@@ -184,19 +203,28 @@ class ReplicaState:
             computed = self.step + seq.offset + served
             registered = self.registered(seq, served=served)
             self.continued.pop(seq, None)
-            seq.outputs = seq.end - (seq.last_step - self.step + 1)
             if not seq.landing or seq.stops:
                 self.remove_decode(seq)
         if self.cache is None:
             self.free += -(-computed // self.block_size)
         else:
-            self.free += self.cache.leave(seq, computed, registered, preempted=True)
-        seq.target = seq.prompt + seq.outputs
-        seq.computed = 0
-        seq.last_step = seq.phase = seq.starved_at = NO_STEP
-        seq.num_preemptions += 1
-        self.num_preemptions += 1
-        self.waiting.put_back(seq)
+            self.free += self.cache.leave(seq, computed, registered, preempted=comes_back)
+
+    def drop(self, seq: Sequence) -> None:
+        """Between two passes: a running request loses its blocks, a waiting one its place."""
+        if seq in self.running:
+            self._take_out(seq, served=False, comes_back=False)
+        else:
+            self.waiting.remove(seq)
+        if seq.landing:
+            self.landing.remove(seq)
+        seq.last_step = NO_STEP  # its entry in the calendar is no longer valid
+
+    def forget(self) -> None:
+        """The memory is lost: nothing is found any more, and no step is under way."""
+        self.in_flight = False
+        if self.cache is not None:
+            self.cache.table.clear(self.config.usable_blocks)
 
     def release(self, finished: list[Sequence]) -> None:
         """Requests whose last token has been taken in leave, in scheduling order.

@@ -1,0 +1,1 @@
+"""Clients, admission, router and replicas: everything around one replica's scheduler."""

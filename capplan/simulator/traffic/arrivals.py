@@ -1,0 +1,52 @@
+"""When requests arrive: gaps of mean 1, added up, on the clock of a rate curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from random import Random
+
+from capplan.simulator.traffic.curves import RateCurve
+from capplan.specs.randomness import Arrivals
+
+BATCH = 1024
+
+
+def arrival_batches(
+    arrivals: Arrivals, curve: RateCurve | None, random: Random
+) -> Iterator[list[float]]:
+    """Rising times in seconds, in batches, without end where the curve has none.
+
+    The first request comes after the first gap; a burst of all (no curve) is at time 0.
+    """
+    if curve is None:
+        while True:
+            yield [0.0] * BATCH
+    yield from curve.times(_counts(gaps_of(arrivals), random))
+
+
+def gaps_of(arrivals: Arrivals) -> Callable[[Random], list[float]]:
+    """A batch of gaps between arrivals at rate 1.
+
+    Poisson: exponential gaps by inversion. Gamma with shape 1/cv^2 (vLLM's `--burstiness`) and mean
+    1. Constant: 1. A burst of n: n - 1 gaps of zero, then one of n; the first gap is n.
+    """
+    log = math.log
+    if arrivals.kind == "poisson":
+        return lambda random: [-log(1.0 - random.random()) for _ in range(BATCH)]
+    if arrivals.kind == "gamma":
+        shape, scale = 1 / arrivals.cv**2, arrivals.cv**2
+        return lambda random: [random.gammavariate(shape, scale) for _ in range(BATCH)]
+    if arrivals.kind == "burst" and arrivals.size is not None:
+        gaps = [float(arrivals.size), *[0.0] * (arrivals.size - 1)]
+        return lambda _: gaps
+    return lambda _: [1.0] * BATCH
+
+
+def _counts(gaps: Callable[[Random], list[float]], random: Random) -> Iterator[list[float]]:
+    total = 0.0
+    while True:
+        batch = list(accumulate(gaps(random), initial=total))
+        total = batch[-1]
+        yield batch[1:]

@@ -1,0 +1,160 @@
+"""A rate over time, as straight pieces, and its inverse: when the n-th request is due.
+
+Arrivals at a rate that changes are arrivals at rate 1 on a clock that runs with the rate: if the
+N(t) of rate 1 has events at s_1, s_2, ..., then the events at Lambda^-1(s_i) have the rate
+lambda(t), Lambda(t) its integral (Çinlar, Introduction to Stochastic Processes, 1975, section 4.7).
+The integral of straight pieces is inverted in closed form: no thinning, so that a request keeps its
+random number when the curve changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from capplan.specs.rates import ConstantRate, Curve, Diurnal, Ramp, ServegenRates, Steps
+
+DIURNAL_PIECES = 288  # five minutes each; straight lines miss the smooth curve by 1e-4 of the peak
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    length_s: float
+    start_per_s: float
+    end_per_s: float
+
+    @property
+    def num_requests(self) -> float:
+        """Expected in this piece."""
+        return self.length_s * (self.start_per_s + self.end_per_s) / 2
+
+    def time_of(self, count: float) -> float:
+        """When so many are due, from the start of the piece: the root of r t + s t^2 / 2 = count,
+
+        in the form that also holds for r = 0 and for s = 0.
+        """
+        slope = (self.end_per_s - self.start_per_s) / self.length_s
+        root = math.sqrt(max(0.0, self.start_per_s**2 + 2 * slope * count))
+        return min(self.length_s, 2 * count / (self.start_per_s + root)) if count else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RateCurve:
+    """Pieces one after the other; then the last rate goes on, the curve repeats, or it stops."""
+
+    pieces: tuple[Piece, ...]
+    then: Literal["hold", "repeat", "stop"]
+
+    @property
+    def length_s(self) -> float:
+        return math.fsum(piece.length_s for piece in self.pieces)
+
+    @property
+    def mean_per_s(self) -> float:
+        """Over the pieces, once."""
+        return math.fsum(piece.num_requests for piece in self.pieces) / self.length_s
+
+    @property
+    def peak_per_s(self) -> float:
+        return max(max(piece.start_per_s, piece.end_per_s) for piece in self.pieces)
+
+    def times(self, counts: Iterable[Sequence[float]]) -> Iterator[list[float]]:
+        """Lambda^-1 of rising numbers, batch for batch; ends where the curve stops."""
+        if len(self.pieces) == 1 and self.then == "hold":
+            piece = self.pieces[0]
+            if piece.start_per_s == piece.end_per_s:
+                rate = piece.start_per_s
+                yield from ([count / rate for count in batch] for batch in counts)
+                return
+        yield from self._over_pieces(counts)
+
+    def _over_pieces(self, counts: Iterable[Sequence[float]]) -> Iterator[list[float]]:
+        pieces = self._endless()
+        piece = next(pieces)
+        start_s = passed = 0.0  # time and count at the start of the piece
+        due = piece.num_requests
+        for batch in counts:
+            found: list[float] = []
+            for count in batch:
+                while count - passed > due:
+                    start_s += piece.length_s
+                    passed += due
+                    following = next(pieces, None)
+                    if following is None:
+                        yield found
+                        return
+                    piece, due = following, following.num_requests
+                found.append(start_s + piece.time_of(count - passed))
+            yield found
+
+    def _endless(self) -> Iterator[Piece]:
+        yield from self.pieces
+        last = self.pieces[-1]
+        while self.then == "hold":
+            yield Piece(last.length_s, last.end_per_s, last.end_per_s)
+        while self.then == "repeat":
+            yield from self.pieces
+
+
+def curve_of(rate: Curve, factor: float = 1.0) -> RateCurve:
+    """The curve that a plan describes; `factor` multiplies a plain rate."""
+    if isinstance(rate, ConstantRate):
+        per_s = rate.rate * factor
+        return RateCurve((Piece(1.0, per_s, per_s),), "hold")
+    if isinstance(rate, Ramp):
+        return RateCurve((Piece(rate.over, rate.start, rate.end),), "hold")
+    if isinstance(rate, Steps):
+        return RateCurve(tuple(Piece(rate.each, r, r) for r in rate.rates), "stop")
+    assert not isinstance(rate, ServegenRates)  # many curves: servegen.py
+    return RateCurve(tuple(_diurnal(rate)), "repeat")
+
+
+def _diurnal(rate: Diurnal) -> list[Piece]:
+    """A day from `start_at` on."""
+    if rate.weights:
+        parts = len(rate.weights)
+        scale = rate.mean * parts / math.fsum(rate.weights)
+        pieces = [Piece(rate.day / parts, w * scale, w * scale) for w in rate.weights]
+        return _turned(pieces, rate.start_at % rate.day)
+    kappa = _concentration(rate.peak_factor)
+    turn = 2 * math.pi * (rate.start_at - rate.peak_at) / rate.day
+    angles = [turn + 2 * math.pi * i / DIURNAL_PIECES for i in range(DIURNAL_PIECES)]
+    heights = [math.exp(kappa * (math.cos(angle) - 1)) for angle in angles]
+    scale = rate.mean * DIURNAL_PIECES / math.fsum(heights)
+    ends = [*heights[1:], heights[0]]
+    return [
+        Piece(rate.day / DIURNAL_PIECES, start * scale, end * scale)
+        for start, end in zip(heights, ends, strict=True)
+    ]
+
+
+def _concentration(peak_factor: float) -> float:
+    """kappa of exp(kappa cos x), the von Mises curve, whose peak is `peak_factor` times its mean.
+
+    A sine cannot rise above twice its mean; measured days do. Source of the curve: Mardia and Jupp,
+    Directional Statistics (2000), 3.5.4. Its peak over mean rises with kappa: halving finds it.
+    """
+    cosines = [math.cos(2 * math.pi * i / DIURNAL_PIECES) for i in range(DIURNAL_PIECES)]
+
+    def peak(kappa: float) -> float:
+        return DIURNAL_PIECES / math.fsum(math.exp(kappa * (c - 1)) for c in cosines)
+
+    low, high = 0.0, 5000.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if peak(middle) < peak_factor else (low, middle)
+    return low
+
+
+def _turned(pieces: list[Piece], start_s: float) -> list[Piece]:
+    """The same day, begun at `start_s`."""
+    for index, piece in enumerate(pieces):
+        if start_s < piece.length_s:
+            head = Piece(start_s, piece.start_per_s, piece.start_per_s)
+            tail = Piece(piece.length_s - start_s, piece.start_per_s, piece.start_per_s)
+            rest = [*pieces[index + 1 :], *pieces[:index]]
+            return [tail, *rest, head] if start_s else [tail, *rest]
+        start_s -= piece.length_s
+    return pieces
