@@ -61,7 +61,10 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ServiceLevel:
-    """A limit at its percentile. ``met`` is None where too few requests were seen to tell."""
+    """A limit at its percentile. ``met`` is None where too few requests were seen to tell.
+
+    A request without an answer is above every limit.
+    """
 
     key: str
     name: str
@@ -114,16 +117,18 @@ class Usage:
     kv_used_fraction_max: float
     busy_fraction: float
     num_preemptions: int
-    recomputed_tokens: int
+    wasted_tokens: int  # computed again after a preemption, or for nobody
+    wasted_fraction: float
     prefix_hit_fraction: float | None  # of the prompt tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """Requests that the engine refused, by reason."""
+class Unanswered:
+    """Requests without an answer: timed out, rejected, failed, refused, unfinished; and why."""
 
-    reason: str
+    end: str
     count: int
+    why: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +139,10 @@ class SimulateResult:
     feasible: bool
     num_gpus: int
     num_requests: int  # that arrived, over all replications
-    num_finished: int
+    num_answered: int
     num_measured: int  # that count for percentiles: arrived after the warm-up
-    num_unfinished: int
-    num_refused: int
-    refusals: tuple[Refusal, ...]
+    num_attempts: int
+    unanswered: tuple[Unanswered, ...]
     end: str  # finished | stalled | livelock | interrupted
     warmup_s: float
     warmup_rule: str

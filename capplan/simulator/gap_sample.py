@@ -23,9 +23,7 @@ class GapSample:
         self._steps = array("q")
         self._weight = array("q")
 
-    def add(
-        self, at_s: float, first_s: float, more_s: float, num_steps: int, weight: int
-    ) -> None:
+    def add(self, at_s: float, first_s: float, more_s: float, num_steps: int, weight: int) -> None:
         self._at.append(at_s)
         self._first.append(first_s)
         self._more.append(more_s)

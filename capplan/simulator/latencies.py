@@ -51,9 +51,7 @@ def values_of(key: str, records: Sequence[RequestRecord]) -> list[float]:
     return sorted(v for v in map(value_of, records) if v is not None)
 
 
-def _of_records(
-    key: str, sections: Sequence[Section], percentiles: tuple[float, ...]
-) -> Latency:
+def _of_records(key: str, sections: Sequence[Section], percentiles: tuple[float, ...]) -> Latency:
     parts = [values_of(key, section.records) for section in sections]
     every = sorted(value for part in parts for value in part)
     overall = [percentile_of(every, p) if enough(len(every), p) else None for p in percentiles]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from capplan.formulas.statistics import percentile_of, percentile_rank, samples_needed
 from capplan.results.simulate import (
     Goodput,
     Latency,
-    Refusal,
     Saturation,
     ServiceLevel,
     SimulateResult,
+    Unanswered,
     Usage,
 )
 from capplan.simulator.latencies import NAMES, VALUES, Section, enough, latencies, values_of
@@ -65,12 +69,18 @@ class Window:
 
     @property
     def records(self) -> list[RequestRecord]:
-        return [r for r in self.run.by_arrival if r.arrival_s >= self.start_s]
+        return [r for r in self.run.records if r.arrival_s >= self.start_s]
+
+    @property
+    def num_failed(self) -> int:
+        return len(self.run.failed_at) - bisect_left(self.run.failed_at, self.start_s)
 
     def totals(self) -> Totals:
         """Over all replicas."""
         parts = [s.window(self.start_s, self.end_s) for s in self.run.statistics]
-        return Totals(self.elapsed_s, *(sum(column) for column in list(zip(*parts, strict=True))[1:]))
+        return Totals(
+            self.elapsed_s, *(sum(column) for column in list(zip(*parts, strict=True))[1:])
+        )
 
     def section(self, start_s: float, end_s: float, records: Sequence[RequestRecord]) -> Section:
         parts = [s.gap_sample.within(start_s, end_s) for s in self.run.statistics]
@@ -91,7 +101,8 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
     measured = [record for window in windows for record in window.records]
     if state.saturated:
         found = []
-    levels = tuple(_level(limit, found, measured, sections, state) for limit in yardstick.limits)
+    num_failed = sum(window.num_failed for window in windows)
+    levels = tuple(_level(x, found, measured, num_failed, state) for x in yardstick.limits)
     goodput = _goodput(windows, yardstick, state) if yardstick.limits else None
     usage = _usage(windows, yardstick)
     end = _end(runs)
@@ -102,13 +113,10 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
         feasible=verdict == "meets",
         num_gpus=yardstick.num_gpus,
         num_requests=sum(len(run.arrivals) for run in runs),
-        num_finished=sum(len(run.records) for run in runs),
+        num_answered=sum(len(run.records) for run in runs),
         num_measured=len(measured),
-        num_unfinished=sum(
-            len(run.arrivals) - len(run.records) - run.num_refused for run in runs
-        ),
-        num_refused=sum(run.num_refused for run in runs),
-        refusals=_refusals(runs),
+        num_attempts=sum(run.num_attempts for run in runs),
+        unanswered=_unanswered(runs),
         end=end,
         warmup_s=sum(window.start_s for window in windows) / len(windows),
         warmup_rule=_warmup_rule(yardstick),
@@ -120,7 +128,8 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
         output_tokens_per_s=_rate(_output_tokens(windows), elapsed),
         prompt_tokens_per_s=_rate(_prompt_tokens(windows), elapsed),
         requests_per_s=_rate(
-            sum(1 for w in windows for at in w.run.finishes if w.start_s <= at <= w.end_s), elapsed
+            sum(1 for w in windows for r in w.run.records if w.start_s <= r.finish_s <= w.end_s),
+            elapsed,
         ),
         saturation=state,
         drain_s=max(run.end_s - run.last_arrival_s for run in runs),
@@ -140,8 +149,9 @@ def _percentiles(yardstick: Yardstick) -> tuple[float, ...]:
 
 def _window(run: RunData, yardstick: Yardstick) -> Window:
     if not yardstick.stationary:
-        return Window(run, yardstick.warmup_s or 0.0, run.end_s)
-    start_s = run.settled_s() if yardstick.warmup_s is None else yardstick.warmup_s
+        return Window(run, max(yardstick.warmup_s or 0.0, run.measured_from_s), run.end_s)
+    start_s = run.settled_s if yardstick.warmup_s is None else yardstick.warmup_s
+    start_s = max(start_s, run.measured_from_s)
     end_s = run.last_arrival_s
     # Requests that all come at once have no steady state: the whole run counts.
     return Window(run, start_s, end_s) if end_s > start_s else Window(run, 0.0, run.end_s)
@@ -167,16 +177,10 @@ def _sections(windows: Sequence[Window]) -> list[Section]:
         part = records[cuts[i] : cuts[i + 1]]
         last = i == NUM_SECTIONS - 1
         # Half-open: a gap belongs to one section.
-        end_s = window.run.end_s if last else _before(records[cuts[i + 1]].arrival_s)
+        end_s = window.run.end_s if last else math.nextafter(records[cuts[i + 1]].arrival_s, 0.0)
         start_s = part[0].arrival_s if i else window.start_s
         found.append(window.section(start_s, end_s, part))
     return found
-
-
-def _before(time_s: float) -> float:
-    import math
-
-    return math.nextafter(time_s, 0.0)
 
 
 def _interval(runs: Sequence[RunData], found: Sequence[Latency]) -> str | None:
@@ -191,51 +195,49 @@ def _level(
     limit: Limit,
     found: Sequence[Latency],
     measured: Sequence[RequestRecord],
-    sections: Sequence[Section],
+    num_failed: int,
     state: Saturation,
 ) -> ServiceLevel:
-    value = over = None
-    met: bool | None = None
-    why = None
+    name, percentile = NAMES[limit.key], limit.percentile
     if state.saturated:
-        met, why = False, "saturated: it grows as long as the load lasts"
-    elif limit.key == "itl":
-        latency = next(latency for latency in found if latency.key == "itl")
-        value = _value_at(latency, limit.percentile)
-        met, why = _judged(value, None, latency.num_samples, limit)
-    else:
+        grows = "saturated: it grows as long as the load lasts"
+        return ServiceLevel(limit.key, name, percentile, limit.limit_s, None, None, False, grows)
+    latency = next(latency for latency in found if latency.key == limit.key)
+    value: float | None = next(p.value_s for p in latency.percentiles if p.percentile == percentile)
+    over, count = None, latency.num_samples
+    if limit.key != "itl":
         values = values_of(limit.key, measured)
-        above = sum(1 for v in values if v > limit.limit_s)
-        over = above / len(values) if values else None
-        latency = next(latency for latency in found if latency.key == limit.key)
-        value = _value_at(latency, limit.percentile)
-        met, why = _judged(value, over, len(values), limit)
-    return ServiceLevel(
-        limit.key, NAMES[limit.key], limit.percentile, limit.limit_s, value, over, met, why
-    )
-
-
-def _value_at(latency: Latency, percentile: float) -> float | None:
-    return next(p.value_s for p in latency.percentiles if p.percentile == percentile)
+        above = len(values) - bisect_right(values, limit.limit_s)
+        # Nobody waits for a TPOT that never began; but an answer that never came is late.
+        count += num_failed
+        over = (above + num_failed) / count if count else None
+        if num_failed:
+            place = percentile_rank(count, percentile)[1] if count else 0
+            value = (
+                percentile_of([*values, *[math.inf] * num_failed], percentile)
+                if (place < len(values))
+                else None
+            )
+    met, why = _judged(value, over, count, limit)
+    return ServiceLevel(limit.key, name, percentile, limit.limit_s, value, over, met, why)
 
 
 def _judged(
     value: float | None, over: float | None, count: int, limit: Limit
 ) -> tuple[bool | None, str | None]:
     """Met or not. With too few requests a miss can still be plain: too many are above."""
-    from capplan.formulas.statistics import samples_needed
-
-    if enough(count, limit.percentile) and value is not None:
+    allowed = 1 - limit.percentile / 100
+    if enough(count, limit.percentile):
+        if value is None:
+            return False, f"{over or 0:.1%} are above it or without an answer"
         return value <= limit.limit_s, None
     why = f"needs {samples_needed(limit.percentile):,} requests, has {count:,}"
-    if over is not None and over * count > 3 * max(1.0, count * (1 - limit.percentile / 100)):
+    if over is not None and over * count > 3 * max(1.0, count * allowed):
         return False, why
     return None, why
 
 
-def _goodput(
-    windows: Sequence[Window], yardstick: Yardstick, state: Saturation
-) -> Goodput:
+def _goodput(windows: Sequence[Window], yardstick: Yardstick, state: Saturation) -> Goodput:
     limits = [(VALUES[x.key], x.limit_s) for x in yardstick.limits if x.key != "itl"]
     good = total = 0
     for window in windows:
@@ -274,9 +276,11 @@ def _usage(windows: Sequence[Window], yardstick: Yardstick) -> Usage:
     parts = [window.totals() for window in windows]
     total = Totals(*(sum(column) for column in zip(*parts, strict=True)))
     watches = [watch for window in windows for watch in window.run.statistics]
-    replica_s = sum(w.elapsed_s * len(w.run.statistics) for w in windows)
+    replica_s = sum(w.elapsed_s * w.run.num_replicas for w in windows)
     records = [record for window in windows for record in window.run.records]
     steps, blocks = total.num_steps, yardstick.usable_blocks
+    wasted = sum(window.run.wasted_tokens for window in windows)
+    scheduled = sum(window.run.scheduled_tokens for window in windows)
     prompts = sum(record.prompt_tokens for record in records)
     tokens = total.num_decodes + total.prefill_tokens
     return Usage(
@@ -291,39 +295,32 @@ def _usage(windows: Sequence[Window], yardstick: Yardstick) -> Usage:
         kv_used_fraction_max=max(w.max_used_blocks for w in watches) / blocks if blocks else 0.0,
         busy_fraction=min(1.0, _rate(total.busy_s, replica_s)),
         num_preemptions=sum(record.num_preemptions for record in records),
-        recomputed_tokens=_recomputed_tokens(windows),
+        wasted_tokens=wasted,
+        wasted_fraction=wasted / scheduled if scheduled else 0.0,
         prefix_hit_fraction=sum(r.cached_tokens for r in records) / prompts if prompts else None,
     )
 
 
-def _recomputed_tokens(windows: Sequence[Window]) -> int:
-    """Tokens scheduled beyond those that each request needs once; 0 while some are unfinished."""
-    surplus = 0
-    for window in windows:
-        run = window.run
-        if len(run.records) + run.num_refused < len(run.arrivals):
-            continue
-        scheduled = sum(outcome.scheduled_tokens for outcome in run.outcomes)
-        needed = sum(r.prompt_tokens - r.cached_tokens + r.output_tokens - 1 for r in run.records)
-        surplus += max(0, scheduled - needed)
-    return surplus
-
-
-def _refusals(runs: Sequence[RunData]) -> tuple[Refusal, ...]:
-    counts: dict[str, int] = {}
+def _unanswered(runs: Sequence[RunData]) -> tuple[Unanswered, ...]:
+    """By how they ended; what the engine refused, by its reasons."""
+    ends: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for run in runs:
-        for outcome in run.outcomes:
-            for rejection in outcome.rejected:
-                counts[rejection.reason] = counts.get(rejection.reason, 0) + 1
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return tuple(Refusal(reason, count) for reason, count in ordered)
+        ends += run.failures
+        reasons += run.refusals
+    found: list[Unanswered] = []
+    for end, count in sorted(ends.items(), key=lambda item: (-item[1], item[0])):
+        if end != "refused":
+            found.append(Unanswered(end, count, None))
+    for reason, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
+        found.append(Unanswered("refused", count, reason))
+    return tuple(found)
 
 
 def _end(runs: Sequence[RunData]) -> str:
-    if any(run.interrupted for run in runs):
-        return "interrupted"
-    ends = [outcome.end for run in runs for outcome in run.outcomes]
-    return next((end for end in ends if end != "finished"), "finished")
+    ends = [run.end for run in runs]
+    bad = next((end for end in ends if end != "finished"), "finished")
+    return "interrupted" if "interrupted" in ends else bad
 
 
 def _verdict(

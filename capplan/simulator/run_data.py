@@ -2,62 +2,106 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from capplan.formulas.statistics import warmup_batches
-from capplan.simulator.requests import Outcome, Request, RequestRecord
+from capplan.simulator.fleet.records import FleetOutcome
+from capplan.simulator.requests import RequestRecord
 from capplan.simulator.step_statistics import StepStatistics
 
 MSER_BATCH = 5  # requests
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunData:
-    """One replication. Records in order of finish; statistics and outcomes by replica."""
+    """One replication, as clients saw it: a request arrives when it is first sent.
 
-    records: list[RequestRecord] = field(default_factory=list)
-    statistics: list[StepStatistics] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    arrivals: array[float] = field(default_factory=lambda: array("d"))
-    interrupted: bool = False
+    `records` are those of answered requests, in order of arrival; all the others that ended are
+    in `failures`. A run that was interrupted knows neither what was refused nor who gave up.
+    """
 
-    def noting_arrivals(self, requests: Iterable[Request]) -> Iterator[Request]:
-        for request in requests:
-            self.arrivals.append(request.arrival_s)
-            yield request
+    records: Sequence[RequestRecord]
+    arrivals: Sequence[float]  # of all requests, in rising order
+    ends: Sequence[float]  # when they left, answered or not, in rising order
+    statistics: Sequence[StepStatistics]  # a life of a replica each
+    num_replicas: int
+    end: str  # finished | stalled | livelock | interrupted
+    measured_from_s: float = 0.0
+    failures: Counter[str] = field(default_factory=Counter)  # by how they ended
+    failed_at: Sequence[float] = ()  # when those were first sent, in rising order
+    refusals: Counter[str] = field(default_factory=Counter)  # by reason
+    num_attempts: int = 0
+    scheduled_tokens: int = 0
+    wasted_tokens: int = 0
 
     @property
     def last_arrival_s(self) -> float:
         return self.arrivals[-1] if self.arrivals else 0.0
 
-    @cached_property
-    def by_arrival(self) -> list[RequestRecord]:
-        return sorted(self.records, key=lambda record: record.arrival_s)
-
-    @cached_property
-    def finishes(self) -> list[float]:
-        return sorted(record.finish_s for record in self.records)
-
     @property
     def end_s(self) -> float:
-        """When the last of those that finished had left."""
-        return max(self.finishes[-1] if self.finishes else 0.0, self.last_arrival_s)
-
-    @property
-    def num_refused(self) -> int:
-        return sum(len(outcome.rejected) for outcome in self.outcomes)
+        """When the last of those that left had left."""
+        return max(self.ends[-1] if self.ends else 0.0, self.last_arrival_s)
 
     def present(self, time_s: float) -> int:
         """Requests that have arrived and not left."""
-        return bisect_right(self.arrivals, time_s) - bisect_right(self.finishes, time_s)
+        return bisect_right(self.arrivals, time_s) - bisect_right(self.ends, time_s)
 
+    @cached_property
     def settled_s(self) -> float:
         """The end of the warm-up: MSER over end-to-end times in batches, in order of arrival."""
-        times = [record.e2e_s for record in self.by_arrival]
+        times = [record.e2e_s for record in self.records]
         starts = range(0, len(times) - MSER_BATCH + 1, MSER_BATCH)
         cut = warmup_batches([sum(times[i : i + MSER_BATCH]) / MSER_BATCH for i in starts])
-        return self.by_arrival[cut * MSER_BATCH].arrival_s if cut else 0.0
+        return self.records[cut * MSER_BATCH].arrival_s if cut else 0.0
+
+
+def of_outcome(
+    outcome: FleetOutcome, statistics: Sequence[StepStatistics], num_replicas: int
+) -> RunData:
+    """A whole run."""
+    sent = {client.id: client.sent_s for client in outcome.clients if client.num_attempts > 1}
+    records: Iterable[RequestRecord] = outcome.records
+    if sent:
+        # A copy is named `id#2`; its client has waited since the first one.
+        firsts = ((record, record.id.partition("#")[0]) for record in records)
+        records = [r._replace(arrival_s=sent.get(id, r.arrival_s)) for r, id in firsts]
+    others = [client for client in outcome.clients if client.end != "ok"]
+    lives = [life for replica in outcome.replicas for life in replica.lives]
+    counts = outcome.counts
+    return RunData(
+        records=sorted(records, key=lambda record: record.arrival_s),
+        arrivals=sorted(client.sent_s for client in outcome.clients),
+        ends=sorted(client.end_s for client in outcome.clients if client.end != "unfinished"),
+        statistics=statistics,
+        num_replicas=num_replicas,
+        end=next((life.end for life in lives if life.end != "finished"), "finished"),
+        measured_from_s=outcome.measured_from_s,
+        failures=Counter(str(client.end) for client in others),
+        failed_at=sorted(client.sent_s for client in others),
+        refusals=Counter(refusal.reason for life in lives for refusal in life.rejected),
+        num_attempts=counts.num_attempts,
+        scheduled_tokens=counts.computed_tokens,
+        wasted_tokens=counts.wasted_tokens,
+    )
+
+
+def of_interrupted(
+    records: Sequence[RequestRecord],
+    arrivals: Sequence[float],
+    statistics: Sequence[StepStatistics],
+    num_replicas: int,
+) -> RunData:
+    """What is known where somebody pressed Ctrl-C."""
+    return RunData(
+        records=sorted(records, key=lambda record: record.arrival_s),
+        arrivals=sorted(arrivals),
+        ends=sorted(record.finish_s for record in records),
+        statistics=statistics,
+        num_replicas=num_replicas,
+        end="interrupted",
+    )

@@ -37,7 +37,7 @@ def saturation(run: RunData, *, window_s: tuple[float, float]) -> Saturation:
     too_short = _too_short(run, half_s)
     elapsed = end_s - start_s
     offered = sum(1 for at in run.arrivals if start_s <= at <= end_s)
-    served = sum(1 for at in run.finishes if start_s <= at <= end_s)
+    served = sum(1 for at in run.ends if start_s <= at <= end_s)
     return Saturation(
         saturated=not too_short and trend >= _LEAST_TREND and rises,
         offered_per_s=offered / elapsed if elapsed else 0.0,

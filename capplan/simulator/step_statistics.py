@@ -73,9 +73,7 @@ class StepStatistics:
         self._decodes += num_steps * num_decodes
         self.gap_sample.add(start_s, first_s, more_s, num_steps, num_decodes)
 
-    def load(
-        self, time_s: float, num_running: int, num_waiting: int, num_used_blocks: int
-    ) -> None:
+    def load(self, time_s: float, num_running: int, num_waiting: int, num_used_blocks: int) -> None:
         # Between two passes nothing is admitted or released, but decodes open blocks and
         # requests arrive: the mean of both ends.
         elapsed = time_s - self._now_s

@@ -14,8 +14,9 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 from capplan import units
 from capplan.errors import QuantityError
 from capplan.specs.documents import Document, read_yaml
-from capplan.specs.fields import Count, CountOrZero, Seconds, Spec, SpecError, Text, shown, validate
+from capplan.specs.fields import CountOrZero, Seconds, Spec, SpecError, Text, shown, validate
 from capplan.specs.plan_engine import PlanEngine, VllmEngine
+from capplan.specs.traffic import TrafficSpec
 
 DEFAULT_SLO_PERCENTILE = 99.0
 
@@ -55,7 +56,9 @@ LongSeconds = Annotated[float, BeforeValidator(_duration), Field(le=31 * 86_400)
 
 class SloLimit(Spec):
     limit: Seconds
-    percentile: PercentileNumber | None = Field(None, description="As `slos.percentile` has it.")
+    percentile: PercentileNumber | None = Field(
+        default=None, description="As `slos.percentile` has it."
+    )
 
 
 Limit = Annotated[SloLimit, BeforeValidator(_limit)]
@@ -65,14 +68,16 @@ class Slos(Spec):
     """Limits on latency: each a duration, or a limit with a percentile of its own."""
 
     percentile: PercentileNumber = Field(
-        DEFAULT_SLO_PERCENTILE, description="At which the limits hold, 0 to 100."
+        default=DEFAULT_SLO_PERCENTILE, description="At which the limits hold, 0 to 100."
     )
-    ttft: Limit | None = Field(None, description="Time to first token, queueing included.")
-    tpot: Limit | None = Field(None, description="Time per output token, a mean of each request.")
-    itl: Limit | None = Field(None, description="Gaps between tokens, over all of them.")
-    e2e: Limit | None = Field(None, description="Arrival to last token.")
+    ttft: Limit | None = Field(default=None, description="Time to first token, queueing included.")
+    tpot: Limit | None = Field(
+        default=None, description="Time per output token, a mean of each request."
+    )
+    itl: Limit | None = Field(default=None, description="Gaps between tokens, over all of them.")
+    e2e: Limit | None = Field(default=None, description="Arrival to last token.")
     goodput: Share | None = Field(
-        None, description="Least share of the requests that meet all limits of a request."
+        default=None, description="Least share of the requests that meet all limits of a request."
     )
 
     @model_validator(mode="after")
@@ -86,29 +91,24 @@ class PlanDeployment(Spec):
     """Replicas, and the parallel degrees of each."""
 
     replicas: Degree = 1
-    tp: Degree = Field(1, description="Tensor parallel.")
-    pp: Degree = Field(1, description="Pipeline stages.")
-    dp: Degree = Field(1, description="Copies of the attention that share the experts.")
-    ep: Degree = Field(1, description="Expert parallel: ranks that the experts are spread over.")
-    dcp: Degree = Field(1, description="Decode context parallel.")
-    spares: CountOrZero | None = Field(None, description="Replicas that carry no load.")
-    price: Money | None = Field(None, description="Dollars a GPU-hour.")
+    tp: Degree = Field(default=1, description="Tensor parallel.")
+    pp: Degree = Field(default=1, description="Pipeline stages.")
+    dp: Degree = Field(default=1, description="Copies of the attention that share the experts.")
+    ep: Degree = Field(
+        default=1, description="Expert parallel: ranks that the experts are spread over."
+    )
+    dcp: Degree = Field(default=1, description="Decode context parallel.")
+    spares: CountOrZero | None = Field(default=None, description="Replicas that carry no load.")
+    price: Money | None = Field(default=None, description="Dollars a GPU-hour.")
 
 
-class PlanRun(Spec):
-    """How a plan is simulated."""
+class PlanSimulation(Spec):
+    """How a plan is simulated; the traffic says how long and from which seed."""
 
-    num_requests: Count | None = None
-    duration: LongSeconds | None = Field(None, description="Of arrivals, in place of a number.")
-    warmup: LongSeconds | None = Field(None, description="Requests before it do not count.")
-    seed: CountOrZero = 0
+    warmup: LongSeconds | None = Field(
+        default=None, description="Requests that arrive before it do not count."
+    )
     replications: Annotated[int, Strict(), Field(ge=1, le=1000)] = 1
-
-    @model_validator(mode="after")
-    def _one_length(self) -> PlanRun:
-        if self.num_requests is not None and self.duration is not None:
-            raise SpecError("and `num_requests` say two lengths: give one", "duration")
-        return self
 
 
 class Plan(Spec):
@@ -120,8 +120,9 @@ class Plan(Spec):
     hardware: Text = Field(description="A catalogue name or a YAML file.")
     deployment: PlanDeployment = PlanDeployment()
     engine: PlanEngine = VllmEngine()
+    traffic: TrafficSpec = TrafficSpec()
     slos: Slos | None = None
-    run: PlanRun = PlanRun()
+    simulation: PlanSimulation = PlanSimulation()
 
 
 def read_plan(path: Path) -> tuple[Plan, Document]:

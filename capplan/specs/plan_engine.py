@@ -37,10 +37,14 @@ class FlagValues:
 
 
 class _Engine(Spec):
-    version: VersionText | None = Field(None, description="Say 0.11; none is the newest known.")
-    dtype: Text | None = Field(None, description="Weights and activations: auto, bfloat16, ...")
-    quantization: Text | None = Field(None, description="Weights are converted: fp8, ...")
-    kv_cache_dtype: Text | None = Field(None, description="auto, fp8, ...")
+    version: VersionText | None = Field(
+        default=None, description="Say 0.11; none is the newest known."
+    )
+    dtype: Text | None = Field(
+        default=None, description="Weights and activations: auto, bfloat16, ..."
+    )
+    quantization: Text | None = Field(default=None, description="Weights are converted: fp8, ...")
+    kv_cache_dtype: Text | None = Field(default=None, description="auto, fp8, ...")
 
 
 class VllmEngine(_Engine):
