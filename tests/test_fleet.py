@@ -380,19 +380,7 @@ def test_prefix_aware_sticks_until_loads_are_uneven() -> None:
     assert min(replica.num_sent for replica in outcome.replicas) >= 15
 
 
-# Samples.
-
-
-def test_samples_follow_the_length_of_the_run() -> None:
-    for number in (20, 5000):
-        outcome = simulate_fleet(regular(number, 1.9), ToyReplica)
-        times = [sample.time_s for sample in outcome.samples]
-        assert 300 <= len(times) <= 1024
-        gap_s = times[1]
-        assert times == [index * gap_s for index in range(len(times))]
-        assert times[-1] == pytest.approx(outcome.end_s, abs=gap_s)
-        busy = fmean(sample.num_running[0] for sample in outcome.samples)
-        assert busy == pytest.approx(1 / 1.9, abs=0.05)
+# Settings.
 
 
 def test_settings_that_cannot_be() -> None:

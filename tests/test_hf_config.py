@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
+from capplan.performance.batch import Chunk
 from capplan.performance.rates import derated_rates
-from capplan.performance.step import Chunk, StepModel
+from capplan.performance.step import StepModel
 from capplan.planner.parallelism import tp_fault
 from capplan.specs.catalogue import load_hardware, load_model
 from capplan.specs.ffns import MoEFFN

@@ -12,8 +12,9 @@ import pytest
 from fuzz_simulator import CheckedRecorder
 from random_scenarios import scenario as random_scenario
 
+from capplan.performance.batch import Chunk
 from capplan.performance.rates import derated_rates
-from capplan.performance.step import Chunk, StepModel
+from capplan.performance.step import StepModel
 from capplan.simulator.config import KvGroup, SchedulerConfig
 from capplan.simulator.detailed_clock import DetailedReplica
 from capplan.simulator.model_step_time import ModelContextTime, ModelStepTime
@@ -297,7 +298,7 @@ def step_model(name: str, tp: int = 1) -> StepModel:
 
 
 @pytest.mark.parametrize(("name", "tp"), DENSE)
-def test_segments_equal_the_performance_model(name: str, tp: int) -> None:
+def test_kept_parts_equal_the_performance_model(name: str, tp: int) -> None:
     model = step_model(name, tp)
     quick, rng = ModelStepTime(model), random.Random(5)
     for _ in range(400):

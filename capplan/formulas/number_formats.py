@@ -41,7 +41,11 @@ FORMATS: dict[str, NumberFormat] = {
     "fp8": NumberFormat(8, "fp8"),
     # DeepSeek-V3 (arXiv:2412.19437), sec. 3.3: 128 x 128 tiles, FP32 scales.
     "fp8-block128": NumberFormat(8, "fp8", 32, (128, 128)),
+    # On accelerators without FP8 tensor cores engines expand the weights (vLLM's Marlin kernels).
+    "fp8-weight-only": NumberFormat(8, None, variant=True),
     "int8": NumberFormat(8, "int8"),
+    # W8A16: only the weights are narrow.
+    "int8-weight-only": NumberFormat(8, None, variant=True),
     # AWQ and GPTQ: groups of 128 along the input, FP16 scale and 4-bit zero point.
     "int4": NumberFormat(4, None, 20, (1, 128)),
     "int4-group32": NumberFormat(4, None, 20, (1, 32), variant=True),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from capplan.errors import UnsupportedError
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
+from capplan.performance.kernel_rates import KernelRates
+from capplan.specs.architecture import architecture_of
 from capplan.specs.hardware import AllReduceMeasurement, ComputeFormat, HardwareSpec
 
 # Medians over the accelerators of the catalogue that were measured, by bits of the format
@@ -41,6 +43,9 @@ class Rates:
     gemm_fraction: dict[str, float]
     bandwidth_fraction: float
     notes: tuple[str, ...]
+    kernels: KernelRates | None = None  # None: the sheet's rates, nothing fixed, full overlap
+    exchange: AllReduceRate | None = None  # over all ranks of data-parallel attention
+    hop: AllReduceRate | None = None  # from one pipeline stage to the next
 
 
 def ideal_rates(hardware: HardwareSpec) -> Rates:
@@ -50,7 +55,15 @@ def ideal_rates(hardware: HardwareSpec) -> Rates:
     return Rates(peaks, hardware.memory.bandwidth, None, ones, 1.0, ())
 
 
-def derated_rates(hardware: HardwareSpec, tp: int, used_format: str | None = None) -> Rates:
+def derated_rates(
+    hardware: HardwareSpec,
+    tp: int,
+    used_format: str | None = None,
+    *,
+    dp: int = 1,
+    pp: int = 1,
+    fixed_factor: float = 1.0,
+) -> Rates:
     """Peaks, bandwidth and all-reduce as measured on this accelerator, or the default.
 
     Notes speak of ``used_format`` only.
@@ -63,6 +76,7 @@ def derated_rates(hardware: HardwareSpec, tp: int, used_format: str | None = Non
         notes.append(f"{used_format} matrix products: default share of peak")
     if measured is None:
         notes.append("memory bandwidth: default share")
+    architecture = architecture_of(hardware.architecture)
     all_reduce, note = _all_reduce(hardware, tp)
     if note:
         notes.append(note)
@@ -73,6 +87,9 @@ def derated_rates(hardware: HardwareSpec, tp: int, used_format: str | None = Non
         fractions,
         bandwidth_fraction,
         tuple(notes),
+        KernelRates(hardware, architecture, fixed_factor),
+        exchange=_all_reduce(hardware, tp * dp)[0] if dp > 1 else None,
+        hop=_all_reduce(hardware, 2)[0] if pp > 1 else None,
     )
 
 

@@ -13,9 +13,10 @@ from functools import cached_property
 
 from capplan.formulas.attention import context_reads
 from capplan.formulas.kv import tokens_held
+from capplan.performance.batch import Batch, Chunk
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.rates import derated_rates
-from capplan.performance.step import Batch, Chunk, StepModel
+from capplan.performance.step import StepModel
 from capplan.planner.question import Question
 from capplan.specs.tensors import weight_bytes_per_gpu
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.formulas.roofline import intensity_flop_per_byte, ridge_flop_per_byte
+from capplan.performance.batch import Batch, Chunk
 from capplan.performance.rates import Rates, derated_rates, ideal_rates
-from capplan.performance.step import Batch, Chunk, StepModel
+from capplan.performance.step import StepModel
 from capplan.results.roofline import RooflinePoint, RooflineResult
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec

@@ -73,6 +73,29 @@ def names(folder: str) -> list[str]:
     return sorted(_files(folder))
 
 
+def known_names(folder: str) -> dict[str, str]:
+    """Every name that `load_model` or `load_hardware` knows, as compared, to its file's stem.
+
+    For many look-ups: the whole folder is read once.
+    """
+    files = _files(folder)
+    aliases = {stem: _aliases(path) for stem, path in files.items()}
+    short: dict[str, str | None] = {}
+    for stem, names_of_file in aliases.items():
+        for alias in names_of_file:
+            other = short.setdefault(_basename(alias), stem)
+            if other != stem:
+                short[_basename(alias)] = None
+    known = {name: stem for name, stem in short.items() if stem is not None}
+    known |= {_normalised(alias): stem for stem, many in aliases.items() for alias in many}
+    return known | {_normalised(stem): stem for stem in files}
+
+
+def normalised_name(name: str) -> str:
+    """A name as the keys of `known_names` are written."""
+    return _normalised(name)
+
+
 def load_all(spec: type[S], folder: str) -> list[Found[S]]:
     """The whole catalogue of a folder, by name."""
     return [_load_file(spec, path, stem) for stem, path in sorted(_files(folder).items())]

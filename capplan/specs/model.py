@@ -24,7 +24,7 @@ from capplan.specs.mixers import Mixer
 WeightFormat = Literal[
     "fp32", "bf16", "fp16", "fp8", "fp8-block128", "mxfp8", "int8", "int4", "int4-group32",
     "int4-group64", "int4-symmetric", "int4-symmetric-group32", "nf4", "nf4-double", "mxfp4",
-    "nvfp4", "nvfp4-weight-only",
+    "nvfp4", "nvfp4-weight-only", "fp8-weight-only", "int8-weight-only",
 ]  # fmt: skip
 MAX_LAYERS = 10_000
 

@@ -1,9 +1,10 @@
 """Clients, router and replicas on one clock.
 
 What comes from outside (requests, time-outs, retries, failures) is a heap of events. Before an
-event at time t acts, every replica has made its passes before t and none at or after it; what a
-finished request sets off is an event like any other. Equal times go by the order in which the
-events were made, new requests last.
+event at time t acts, every replica has made its passes before t and none at or after it, and what
+finished up to t is known. A step that runs at t has been decided before t: its finishes are told
+early, and wait for their time. Equal times: finishes first, new requests last, events between in
+the order in which they were made.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ from math import ceil, inf, nextafter
 
 from capplan.simulator.fleet.calls import Backoff, Call
 from capplan.simulator.fleet.records import (
+    IN_ORDER,
     ClientRecord,
     End,
     FleetOutcome,
     LostAttempt,
-    in_order,
+    new_record,
 )
 from capplan.simulator.fleet.router import PrefixAware, make_router
-from capplan.simulator.fleet.sampling import Sampler
 from capplan.simulator.fleet.server import MakeReplica, Server
 from capplan.simulator.fleet.settings import Failure, FleetSettings
 from capplan.simulator.fleet.sources import Source
 from capplan.simulator.requests import RequestRecord
 
-Event = tuple[float, int, Callable[..., None], tuple[object, ...]]
+# (time, rank among equal times, number, what happens, to whom)
+Event = tuple[float, int, int, Callable[..., None], tuple[object, ...]]
 
 
 class Driver:
@@ -41,7 +43,6 @@ class Driver:
         self.choose = make_router(settings.routing, settings.seed)
         self.backoff = Backoff(settings.clients, settings.seed)
         self.guarded = not settings.admission.is_open
-        self.sampler = Sampler()
         self.now = 0.0
         self.records: list[ClientRecord] = []
         self.lost: list[LostAttempt] = []
@@ -55,52 +56,46 @@ class Driver:
             self._at(failure.at_s, self._fail, failure)
 
     def run(self) -> FleetOutcome:
-        events, source, sampler = self._events, self.source, self.sampler
-        while True:
-            while events and events[0][2] is self._on_time_out and not self._is_due(events[0]):
-                heappop(events)
-            event_s, request_s = events[0][0] if events else inf, source.next_s
-            until = event_s if event_s <= request_s else request_s
-            if until == inf and not self._is_busy():
-                break
-            sample_s = sampler.next_s
-            if self._advance(sample_s if sample_s < until else until):
-                continue  # a finish may have set off something earlier
-            if sample_s < until:
-                sampler.sample(self.servers)
-            elif event_s <= request_s:
-                self.now = event_s
-                _, _, act, arguments = heappop(events)
-                act(*arguments)
-            else:
-                self.now = request_s
-                request = source.take()
-                self._send(Call(request, request_s))
-        return self._outcome()
+        events, source, interrupted = self._events, self.source, False
+        try:
+            while True:
+                while events and events[0][3] is self._on_time_out and not self._is_due(events[0]):
+                    heappop(events)
+                event_s, request_s = events[0][0] if events else inf, source.next_s
+                until = event_s if event_s <= request_s else request_s
+                if self._advance(until):
+                    continue  # a finish that may set off something earlier
+                if until == inf:
+                    break
+                self.now = until
+                if event_s <= request_s:
+                    _, _, _, act, arguments = heappop(events)
+                    act(*arguments)
+                else:
+                    self._send(Call(source.take(), request_s))
+        except KeyboardInterrupt:
+            interrupted = True
+        return self._outcome(interrupted)
 
     # Time.
 
     def _at(self, time_s: float, act: Callable[..., None], *arguments: object) -> None:
         self._num_events += 1
-        heappush(self._events, (time_s, self._num_events, act, arguments))
-
-    def _is_busy(self) -> bool:
-        return any(server.up and server.loop.next_s < inf for server in self.servers)
+        heappush(self._events, (time_s, 1, self._num_events, act, arguments))
 
     def _advance(self, until: float) -> bool:
-        """Let the replicas make their passes before `until`.
-
-        True where a finish came on the way that may set off an event before `until`; then the
-        replicas stand where that is still possible.
-        """
+        """Let the replicas make their passes before `until`; True where that led to new events."""
         if self.source.lookahead_s < inf:
             return self._advance_in_step(until)
         for server in self.servers:
-            loop = server.loop
-            if server.up and loop.next_s < until:
+            if server.up:
+                loop, records = server.loop, server.records
                 while loop.next_s < until:
                     loop.advance(until)
-                self._take_in(server)
+                while len(records) > server.taken_in:
+                    if records[server.taken_in].finish_s > until:
+                        break
+                    self._finish(server)
         return False
 
     def _advance_in_step(self, until: float) -> bool:
@@ -119,10 +114,15 @@ class Driver:
             server = self.servers[coming[0][1]]
             limit = until
             if len(coming) > 1:
-                other = min(coming[1:3])[0]
-                limit = min(until, nextafter(other + self.source.lookahead_s, inf))
+                other_s = min(coming[1:3])[0]
+                limit = min(until, nextafter(other_s + self.source.lookahead_s, inf))
+            told = len(server.records)
             server.loop.advance(limit)
-            if self._take_in(server):
+            if len(server.records) > told:
+                for record in server.records[told:]:
+                    self._num_events += 1
+                    what = (self._finish_of, (server, record))
+                    heappush(self._events, (record.finish_s, 0, self._num_events, *what))
                 return True
             next_s = server.loop.next_s
             if next_s < until:
@@ -131,21 +131,20 @@ class Driver:
                 heappop(coming)
         return False
 
-    def _take_in(self, server: Server) -> bool:
-        """Look at the requests that a replica finished; was there any?"""
-        records, first = server.records, server.taken_in
-        if len(records) == first:
-            return False
-        server.taken_in = len(records)
-        for record in records[first:]:
-            server.saw_finish(record.finish_s)
-            call = self._pending.pop(record.id, None)
-            if call is None:
-                self.unwanted.add(record.id)
-                continue
+    def _finish_of(self, server: Server, record: RequestRecord) -> None:
+        """A finish that was told early has its time, unless the replica died before."""
+        if server.taken_in < len(server.records) and server.records[server.taken_in] is record:
+            self._finish(server)
+
+    def _finish(self, server: Server) -> None:
+        """The oldest finish of a replica that nobody has looked at."""
+        record = server.take_in()
+        call = self._pending.pop(record.id, None)
+        if call is None:
+            self.unwanted.add(record.id)
+        else:
             server.num_pending -= 1
             self._end(call, "ok", record.finish_s, server.index, record)
-        return True
 
     # What clients do.
 
@@ -178,7 +177,7 @@ class Driver:
 
     def _is_due(self, event: Event) -> bool:
         """Does anybody still wait for what this time-out is about, as far as is known?"""
-        call, number = event[3]
+        call, number = event[4]
         assert isinstance(call, Call)
         assert isinstance(number, int)
         return call.waits_for(number) and not self._has_begun(call, event[0])
@@ -187,7 +186,7 @@ class Driver:
         """Is the answer under way, where that is what the client wants?"""
         if self.clients.timeout_on != "ttft" or call.server is None:
             return False
-        first_s = call.server.loop.first_token_s(call.attempt_id)
+        first_s = call.server.first_token_s(call.attempt_id)
         return first_s is not None and first_s <= by_s
 
     def _time_out(self, call: Call, number: int) -> None:
@@ -229,12 +228,15 @@ class Driver:
         request = call.request
         first_s, got = (answer.first_token_s, answer.output_tokens) if answer else (None, 0)
         self.records.append(
-            ClientRecord(
-                request.id, call.sent_s, first_s, end_s, end, call.num_attempts,
-                request.prompt_tokens, got, index,
+            new_record(
+                ClientRecord,
+                (
+                    request.id, call.sent_s, first_s, end_s, end, call.num_attempts,
+                    request.prompt_tokens, got, index,
+                ),
             )
         )  # fmt: skip
-        self.source.ended(end_s)
+        self.source.ended(request, end_s, answer is None)
 
     # Failures.
 
@@ -266,18 +268,18 @@ class Driver:
 
     # Results.
 
-    def _outcome(self) -> FleetOutcome:
+    def _outcome(self, interrupted: bool) -> FleetOutcome:
         for call in self._pending.values():
             self._end(call, "unfinished", self.now, None)
-        replicas = tuple(server.outcome() for server in self.servers)
-        end_s = max([self.now, *(life.end_s for r in replicas for life in r.lives)])
-        self.records.sort(key=in_order)
+        if not interrupted:
+            self.now = max([self.now, *(server.close() for server in self.servers)])
+        self.records.sort(key=IN_ORDER)
         return FleetOutcome(
-            end_s=end_s,
+            end_s=self.now,
             measured_from_s=self.source.measured_from_s,
-            replicas=replicas,
+            replicas=tuple(server.outcome() for server in self.servers),
             clients=tuple(self.records),
             lost=tuple(self.lost),
-            samples=tuple(self.sampler.samples),
             unwanted=frozenset(self.unwanted),
+            interrupted=interrupted,
         )

@@ -1,9 +1,10 @@
-"""What clients saw, what became of every attempt, and the state of the replicas over time."""
+"""What clients saw, and what became of every attempt."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from capplan.simulator.requests import Outcome, RequestRecord
@@ -41,8 +42,10 @@ class ClientRecord(NamedTuple):
         return (self.end_s - self.first_token_s) / (self.output_tokens - 1)
 
 
-def in_order(client: ClientRecord) -> tuple[float, float, str]:
-    return client.end_s, client.sent_s, client.id
+# Not by the class's own __new__: it is called for every request.
+new_record = tuple.__new__
+# By time of end; then of sending; then by name.
+IN_ORDER = itemgetter(*(ClientRecord._fields.index(name) for name in ("end_s", "sent_s", "id")))
 
 
 class LostAttempt(NamedTuple):
@@ -54,15 +57,6 @@ class LostAttempt(NamedTuple):
     sent_s: float
     end_s: float
     end: End
-
-
-class Sample(NamedTuple):
-    """The state of every replica at one time, by index; a dead one holds nothing."""
-
-    time_s: float
-    num_running: tuple[int, ...]
-    num_waiting: tuple[int, ...]
-    num_used_blocks: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -83,8 +77,8 @@ class FleetOutcome:
     replicas: tuple[ReplicaOutcome, ...]
     clients: tuple[ClientRecord, ...]  # in order of their end
     lost: tuple[LostAttempt, ...]  # in order of their end
-    samples: tuple[Sample, ...]
     unwanted: frozenset[str]  # engine records that no client waited for any more
+    interrupted: bool = False  # by the user: what was known then; the replicas have no sums
 
     @cached_property
     def records(self) -> tuple[RequestRecord, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from math import inf
 
 from capplan.simulator.fleet.records import ReplicaOutcome
@@ -19,13 +18,13 @@ SEEN_FINISHES = 64  # the last ones, for the rate at which a replica gets throug
 
 
 class Server:
-    """`pending` are the requests that somebody waits for, by the id that the engine knows."""
+    """`records` are the finishes that the replica has told of, in order of time."""
 
     def __init__(self, index: int, make: MakeReplica) -> None:
         self.index = index
         self._make = make
         self.records: list[RequestRecord] = []
-        self.taken_in = 0  # records that the fleet has looked at
+        self.taken_in = 0  # of them: those whose time has come
         self.loop = make(self.records.append)
         self.up = True
         self.listed = True  # the router takes it to be up
@@ -35,8 +34,19 @@ class Server:
         self._finishes: deque[float] = deque(maxlen=SEEN_FINISHES)
         self._lives: list[Outcome] = []
 
-    def saw_finish(self, finish_s: float) -> None:
-        self._finishes.append(finish_s)
+    def take_in(self) -> RequestRecord:
+        """The next finish in order of time."""
+        record = self.records[self.taken_in]
+        self.taken_in += 1
+        self._finishes.append(record.finish_s)
+        return record
+
+    def first_token_s(self, attempt_id: str) -> float | None:
+        """When a request that is not taken in yet gets its first token, as far as is known."""
+        for record in self.records[self.taken_in :]:
+            if record.id == attempt_id:
+                return record.first_token_s
+        return self.loop.first_token_s(attempt_id)
 
     def estimated_wait_s(self) -> float:
         """Requests waiting x mean gap between the last finishes; 0 before two were seen."""
@@ -55,7 +65,8 @@ class Server:
         return limits.max_queue_wait_s == inf or self.estimated_wait_s() <= limits.max_queue_wait_s
 
     def die(self) -> None:
-        """All that it holds is gone."""
+        """All that it holds is gone, and what it would have finished in the step that runs."""
+        del self.records[self.taken_in :]
         self._lives.append(self.loop.close())
         self.up = False
         self._finishes.clear()
@@ -64,16 +75,12 @@ class Server:
         self.loop = self._make(self.records.append)
         self.up = True
 
+    def close(self) -> float:
+        """At the end of the simulation; says when the replica came to rest."""
+        if not self.up:
+            return 0.0
+        self._lives.append(self.loop.close())
+        return self._lives[-1].end_s
+
     def outcome(self) -> ReplicaOutcome:
-        if self.up:
-            self._lives.append(self.loop.close())
-        lives = tuple(replace(life, records=()) for life in self._lives)
-        return ReplicaOutcome(lives, tuple(self.records), self.num_sent)
-
-
-def advance(servers: Iterable[Server], until_s: float) -> None:
-    """Let the replicas make their passes before `until_s`, each for itself."""
-    for server in servers:
-        loop = server.loop
-        while server.up and loop.next_s < until_s:
-            loop.advance(until_s)
+        return ReplicaOutcome(tuple(self._lives), tuple(self.records), self.num_sent)

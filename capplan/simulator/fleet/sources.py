@@ -8,6 +8,7 @@ from math import inf
 from typing import Protocol, runtime_checkable
 
 from capplan.simulator.requests import Request
+from capplan.simulator.traffic.traffic import Traffic
 
 
 @runtime_checkable
@@ -33,8 +34,8 @@ class Source(Protocol):
         """The request of `next_s`."""
         ...
 
-    def ended(self, end_s: float) -> None:
-        """A request's client has its answer, or has given up."""
+    def ended(self, request: Request, end_s: float, failed: bool) -> None:
+        """The client of a request that was taken has its answer, or has given up (`failed`)."""
         ...
 
 
@@ -65,8 +66,44 @@ class OpenTraffic:
         while self._next is not None:
             yield self.take()
 
-    def ended(self, end_s: float) -> None:
+    def ended(self, request: Request, end_s: float, failed: bool) -> None:
         pass
+
+
+class FollowedTraffic:
+    """`Traffic` in which answers lead to further requests: conversations, users in a loop."""
+
+    lookahead_s = 0.0  # nobody promises to think before the next turn
+    measured_from_s = 0.0
+
+    def __init__(self, traffic: Traffic) -> None:
+        self._coming = traffic.requests()
+        self._after = traffic.after
+        self._next = next(self._coming, None)
+        self._following: list[tuple[float, int, Request]] = []
+        self._num_following = 0
+        self._look()
+
+    def _look(self) -> None:
+        self._own_s = self._next.arrival_s if self._next else inf
+        self.next_s = min(self._own_s, self._following[0][0]) if self._following else self._own_s
+
+    def take(self) -> Request:
+        if self._own_s == self.next_s:
+            request = self._next
+            assert request is not None
+            self._next = next(self._coming, None)
+        else:
+            request = heappop(self._following)[-1]
+        self._look()
+        return request
+
+    def ended(self, request: Request, end_s: float, failed: bool) -> None:
+        following = self._after(request, end_s, failed=failed)
+        if following is not None:
+            self._num_following += 1
+            heappush(self._following, (following.arrival_s, self._num_following, following))
+            self._look()
 
 
 class ClosedLoop:
@@ -75,8 +112,9 @@ class ClosedLoop:
     The requests are sent in their order. `arrival_s` says from when on a request may be sent: all
     zero for users who never rest; with arrival times this is `vllm bench serve --max-concurrency`,
     a semaphore before a list of requests. `think_s` is a user's pause after each answer, a
-    constant or drawn. Of the requests the first `warmup` make a phase of their own: the others
-    begin, with their times counted from there, when all of these have ended.
+    constant or drawn. The users begin evenly over `ramp_up_s`. Of the requests the first `warmup`
+    make a phase of their own: the others begin, with their times counted from there, when all of
+    these have ended.
     """
 
     def __init__(
@@ -85,6 +123,7 @@ class ClosedLoop:
         users: int,
         *,
         think_s: float | Callable[[], float] = 0.0,
+        ramp_up_s: float = 0.0,
         warmup: int = 0,
     ) -> None:
         if users < 1:
@@ -92,7 +131,9 @@ class ClosedLoop:
         self._coming = iter(requests)
         self._think = think_s if callable(think_s) else None
         self.lookahead_s = 0.0 if callable(think_s) else think_s
-        self._idle = [0.0] * users  # from when on each idle user may send
+        self._idle = [
+            ramp_up_s * user / users for user in range(users)
+        ]  # from when on each idle user may send
         self._begin = 0.0  # of the phase
         self._warming = warmup  # still to be sent
         self._busy = 0
@@ -121,7 +162,7 @@ class ClosedLoop:
         self._look()
         return request._replace(arrival_s=sent_s)
 
-    def ended(self, end_s: float) -> None:
+    def ended(self, request: Request, end_s: float, failed: bool) -> None:  # noqa: ARG002
         self._busy -= 1
         rest_s = self._think() if self._think else self.lookahead_s
         heappush(self._idle, end_s + rest_s)

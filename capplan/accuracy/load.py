@@ -1,0 +1,214 @@
+"""The load that a run's client made: how requests arrive, how many, how long they are."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from capplan.accuracy.measured import MeasuredRun
+from capplan.errors import UnsupportedError
+from capplan.results.assumptions import Assumption
+
+Kind = Literal["closed", "poisson", "constant-rate", "burst", "static"]
+
+# Requests for each client of a closed loop, where the source does not say: InferenceX's rule.
+_REQUESTS_PER_CLIENT = 10
+_LEAST_REQUESTS = 40
+_USUAL_OFFLINE_REQUESTS = 3000
+# MLPerf's server scenario runs at least ten minutes (mlcommons/inference_policies).
+_MLPERF_S = 600.0
+# Prompts and answers of chats: about log-normal. Benchmarks cut both at a cap.
+_CHAT_SIGMA = 0.8
+_CHAT_CAP = 4.0  # times the mean
+_CHATS = ("sharegpt", "orca", "mlperf", "chat")
+# Where a source gives no lengths: 200 to 300 ShareGPT prompts of vLLM's benchmark scripts
+# (ionet, buildkite), and of a long-context set of the same harness as another row's.
+_SHAREGPT_TOKENS = (215.0, 214.0)
+_ACCELMARK_TOKENS = {
+    "sharegpt_standard_v1": (227.0, 256.0),
+    "sharegpt_longctx_v1": (28640.0, 256.0),
+}
+
+
+@dataclass(frozen=True)
+class Load:
+    """``concurrency`` clients, or ``rate_per_s``; lengths are (prompt, output) tokens."""
+
+    kind: Kind
+    num_requests: int
+    concurrency: int
+    rate_per_s: float
+    mean_prompt_tokens: float
+    mean_output_tokens: float
+    draw: Callable[[random.Random], int]  # prompt
+    draw_output: Callable[[random.Random], int]
+    warm: bool  # the server has run requests before the first that counts
+    assumptions: tuple[Assumption, ...]
+
+    def lengths(self) -> list[tuple[int, int]]:
+        """As the client draws them; prompts and outputs from streams of their own."""
+        prompts, outputs = random.Random("0 prompts"), random.Random("0 outputs")
+        return [(self.draw(prompts), self.draw_output(outputs)) for _ in range(self.num_requests)]
+
+
+def load_of(run: MeasuredRun) -> Load:
+    """Raises UnsupportedError where the row says too little to send anything."""
+    return _Load(run).load()
+
+
+class _Load:
+    def __init__(self, run: MeasuredRun) -> None:
+        self.run = run
+        self.assumptions: list[Assumption] = []
+
+    def assume(self, what: str, value: str, column: str) -> None:
+        self.assumptions.append(Assumption(what, value, column))
+
+    def load(self) -> Load:
+        run = self.run
+        prompt, output = self.tokens()
+        kind, concurrency, rate = self.arrivals()
+        num = run.num_prompts or self.num_requests(kind, concurrency, rate)
+        draw, draw_output = self.distributions(prompt, output)
+        shrink = self.mean_share()
+        return Load(
+            kind=kind,
+            num_requests=num,
+            concurrency=concurrency,
+            rate_per_s=rate,
+            mean_prompt_tokens=prompt * shrink,
+            mean_output_tokens=output * shrink,
+            draw=draw,
+            draw_output=draw_output,
+            warm=run.warmup_requests != 0,
+            assumptions=tuple(self.assumptions),
+        )
+
+    def tokens(self) -> tuple[float, float]:
+        run = self.run
+        usual = _ACCELMARK_TOKENS.get(run.dataset)
+        if usual is None and "sharegpt" in run.dataset.lower():
+            usual = _SHAREGPT_TOKENS
+        found = []
+        for column, given, default in (
+            ("isl", run.isl, usual and usual[0]),
+            ("osl", run.osl, usual and usual[1]),
+        ):
+            if given is None:
+                if default is None:
+                    raise UnsupportedError(f"`{column}` is not stated")
+                self.assume(
+                    "prompt tokens" if column == "isl" else "output tokens",
+                    f"{default:g}, of other runs of {run.dataset}",
+                    column,
+                )
+            found.append(max(1.0, given if given is not None else default or 1.0))
+        return found[0], found[1]
+
+    def arrivals(self) -> tuple[Kind, int, float]:
+        """How requests come, how many clients there are, and the rate."""
+        run = self.run
+        if run.workload in ("static", "offline-batch"):
+            batch = run.concurrency or run.num_prompts
+            if batch is None:
+                raise UnsupportedError("`concurrency` (the batch) is not stated")
+            return "static" if run.workload == "static" else "burst", batch, math.inf
+        if run.workload == "closed":
+            if run.concurrency is None:
+                raise UnsupportedError("`concurrency` is not stated")
+            return "closed", run.concurrency, math.inf
+        if run.workload in ("burst", "offline"):
+            return "burst", 0, math.inf
+        if run.request_rate_qps is None:
+            # A server that keeps up answers as many requests as come.
+            rate = run.metrics.get("req_s")
+            if rate is None:
+                raise UnsupportedError("`request_rate_qps` is not stated")
+            self.assume("request rate", f"{rate:g}/s: the measured throughput", "request_rate_qps")
+        else:
+            rate = run.request_rate_qps
+        if math.isinf(rate):
+            return "burst", 0, math.inf
+        return "poisson" if run.workload == "poisson" else "constant-rate", 0, rate
+
+    def num_requests(self, kind: Kind, concurrency: int, rate: float) -> int:
+        if kind == "static":
+            return concurrency
+        if kind == "closed":
+            num = max(_LEAST_REQUESTS, _REQUESTS_PER_CLIENT * concurrency)
+        elif kind == "burst":
+            num = concurrency or _USUAL_OFFLINE_REQUESTS
+        else:
+            num = max(500, round(_MLPERF_S * rate))
+        self.assume("requests", f"{num:,}", "num_prompts")
+        return num
+
+    def mean_share(self) -> float:
+        ratio = self.run.range_ratio
+        return (1 + ratio) / 2 if ratio is not None and ratio < 1 else 1.0
+
+    def distributions(
+        self, prompt: float, output: float
+    ) -> tuple[Callable[[random.Random], int], Callable[[random.Random], int]]:
+        ratio, dataset = self.run.range_ratio, self.run.dataset.lower()
+        if ratio is not None and ratio < 1:
+            return _uniform(ratio, prompt), _uniform(ratio, output)
+        if any(word in dataset for word in _CHATS):
+            cap = min(self.output_cap(), _CHAT_CAP * output)
+            self.assume("lengths", f"log-normal, sigma {_CHAT_SIGMA:g}, cut", "dataset")
+            return _chat(prompt, _CHAT_CAP * prompt), _chat(output, cap)
+        return _fixed(prompt), _fixed(output)
+
+    def output_cap(self) -> float:
+        """Tokens at which the benchmark cuts answers: stated in notes, else MLPerf's 1,024."""
+        import re
+
+        found = re.search(r"output cap (\d{2,6})", self.run.columns.get("notes", ""))
+        if found and (self.run.osl is None or float(found[1]) > 1.02 * self.run.osl):
+            return float(found[1])
+        return 1024.0 if "OpenOrca" in self.run.dataset else math.inf
+
+
+def _fixed(tokens: float) -> Callable[[random.Random], int]:
+    """Whole numbers whose mean is ``tokens``."""
+    low = math.floor(tokens)
+    part = tokens - low
+    if part < 1e-9:
+        return lambda _: low
+    return lambda rng: low + (rng.random() < part)
+
+
+def _uniform(ratio: float, tokens: float) -> Callable[[random.Random], int]:
+    """Integers in [ratio x tokens, tokens], as vLLM's and InferenceX's clients draw them."""
+    low, high = max(1, int(ratio * tokens)), round(tokens)
+    return lambda rng: rng.randint(low, high)
+
+
+def _chat(mean: float, cap: float) -> Callable[[random.Random], int]:
+    """Log-normal, cut at ``cap``; the location is such that the cut numbers have this mean."""
+    cap = max(cap, mean)
+    location = _location(mean, cap)
+
+    def draw(rng: random.Random) -> int:
+        return max(1, round(min(cap, math.exp(rng.gauss(location, _CHAT_SIGMA)))))
+
+    return draw
+
+
+def _location(mean: float, cap: float) -> float:
+    low, high = math.log(mean) - 3, math.log(mean) + 3
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _cut_mean(middle, cap) < mean else (low, middle)
+    return (low + high) / 2
+
+
+def _cut_mean(location: float, cap: float) -> float:
+    """E[min(X, cap)] of a log-normal X."""
+    sigma = _CHAT_SIGMA
+    normal: Callable[[float], float] = lambda z: 0.5 * math.erfc(-z / math.sqrt(2))  # noqa: E731
+    z = (math.log(cap) - location) / sigma
+    return math.exp(location + sigma**2 / 2) * normal(z - sigma) + cap * (1 - normal(z))

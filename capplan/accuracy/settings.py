@@ -1,0 +1,246 @@
+"""What a run's settings were: as the row states them, else as the engine has them by default."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from capplan.accuracy.engines import Engine, engine_of
+from capplan.accuracy.measured import MeasuredRun
+from capplan.accuracy.names import NamedModel, hardware_of, model_of
+from capplan.errors import UnsupportedError
+from capplan.formulas.number_formats import FORMATS
+from capplan.results.assumptions import Assumption
+from capplan.specs.editions import WeightEdition
+from capplan.specs.hardware import HardwareSpec
+from capplan.specs.model import ModelSpec
+from capplan.specs.tensors import num_params_total, weight_bytes_per_gpu
+
+T = TypeVar("T")
+
+# trtllm-bench sets both from heuristics that its documents do not print.
+_BENCH_MAX_NUM_SEQS = 4096
+_BENCH_MAX_NUM_TOKENS = 8192
+# Text Generation Inference: --max-batch-prefill-tokens.
+_TGI_PREFILL_TOKENS = 4096
+# Of an unknown degree, the least at which weights leave this share of memory for the rest.
+_MOST_WEIGHTS_FRACTION = 0.65
+_TRTLLM_FREE_FRACTION = 0.9
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Everything about the server that a prediction needs; ``assumptions`` lists the unstated.
+
+    A replica is ``tp`` x ``pp`` x ``dp`` GPUs; ``dp`` copies of the attention share the experts,
+    which ``ep`` ranks divide among them. ``num_replicas`` of them share the load.
+    """
+
+    model: ModelSpec
+    model_id: str
+    dtype: str | None
+    hardware: HardwareSpec
+    hardware_id: str
+    engine: Engine
+    tp: int
+    pp: int
+    dp: int
+    ep: int
+    num_replicas: int
+    kv_dtype: str
+    memory_share: float
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    max_model_len: int
+    chunked_prefill: bool
+    async_scheduling: bool
+    scheduler_recv_interval: int
+    batch_wait_timeout_iters: int
+    batch_wait_max_tokens_ratio: float
+    cuda_graph_max_bs: int | None
+    moe_backend: str
+    assumptions: tuple[Assumption, ...]
+
+    @property
+    def edition(self) -> WeightEdition:
+        return WeightEdition(self.dtype, kernel=self.engine.profile.mxfp4_kernel)
+
+
+def settings_of(run: MeasuredRun) -> RunSettings:
+    """Raises CapplanError where model, GPU or engine are not known, or nothing fits."""
+    return _Settings(run).settings()
+
+
+class _Settings:
+    """Reads settings one by one; what the row does not state becomes an assumption."""
+
+    def __init__(self, run: MeasuredRun) -> None:
+        self.run = run
+        self.named: NamedModel = model_of(run)
+        found = hardware_of(run)
+        self.hardware, self.hardware_id = found.spec, found.id
+        self.engine = engine_of(run)
+        self.profile = self.engine.profile
+        self.assumptions: list[Assumption] = []
+        for note in (*self.named.notes, *self.engine.notes):
+            self.assume("row", note, "the row")
+
+    def assume(self, what: str, value: str, column: str) -> None:
+        self.assumptions.append(Assumption(what, value, column))
+
+    def or_default(self, column: str, given: T | None, default: T) -> T:
+        if given is not None:
+            return given
+        self.assume(column.replace("_", " "), str(default), column)
+        return default
+
+    def settings(self) -> RunSettings:
+        run, engine = self.run, self.engine
+        tp, pp, dp, ep, replicas = self.degrees()
+        length = run.max_model_len or self.named.spec.max_context_tokens
+        chunked = self.chunked(length)
+        tokens = self.num_batched_tokens(chunked, length)
+        share = self.memory_share(tp * dp)
+        return RunSettings(
+            model=self.named.spec,
+            model_id=self.named.found.id,
+            dtype=self.dtype(),
+            hardware=self.hardware,
+            hardware_id=self.hardware_id,
+            engine=engine,
+            tp=tp,
+            pp=pp,
+            dp=dp,
+            ep=ep,
+            num_replicas=replicas,
+            kv_dtype=self.kv_dtype(),
+            memory_share=share,
+            max_num_seqs=self.num_seqs(),
+            max_num_batched_tokens=tokens,
+            max_model_len=length,
+            chunked_prefill=chunked,
+            async_scheduling=self.or_default(
+                "async_scheduling", run.async_scheduling, self.profile.defaults.async_scheduling
+            ),
+            scheduler_recv_interval=self.recv_interval(),
+            batch_wait_timeout_iters=run.batch_wait_timeout_iters or 0,
+            batch_wait_max_tokens_ratio=run.batch_wait_max_tokens_ratio or 0.0,
+            cuda_graph_max_bs=run.cuda_graph_max_bs,
+            moe_backend=run.moe_backend,
+            assumptions=tuple(self.assumptions),
+        )
+
+    def dtype(self) -> str | None:
+        """Engines run formats that the accelerator cannot compute in as weight-only (Marlin)."""
+        stored = self.named.dtype or self.named.spec.stored_format
+        narrow = stored.split("-")[0]
+        compute = FORMATS[stored].compute
+        if self.run.weight_dtype == "w8a16":
+            return "int8-weight-only"
+        peaks = self.hardware.compute.peak
+        if compute is None or compute in peaks or FORMATS[stored].bits >= 16:
+            return self.named.dtype
+        if f"{narrow}-weight-only" not in FORMATS:
+            return self.named.dtype
+        self.assume("weights", f"{narrow} expanded to 16 bits: no such tensor cores", "gpu")
+        return f"{narrow}-weight-only"
+
+    def gpu_class(self) -> tuple[int, int]:
+        row = self.profile.gpu_class(self.hardware.visible_memory_bytes, self.hardware.name)
+        return row.max_num_seqs, row.max_num_batched_tokens
+
+    def degrees(self) -> tuple[int, int, int, int, int]:
+        """tp, pp, dp, ep and the number of replicas."""
+        run, gpus, pp = self.run, self.run.num_gpus or 1, self.run.pp or 1
+        pp = pp if gpus % pp == 0 else 1
+        moe = any(ffn.kind == "moe" for ffn in self.named.spec.ffns.values())
+        if run.attention_dp and moe and gpus > 1:
+            ranks = run.tp or gpus // pp
+            return 1, pp, ranks, run.ep or ranks, max(1, gpus // (ranks * pp))
+        tp = run.tp or (self.least_tp(gpus) if run.ep is None else gpus // pp)
+        if run.tp is None:
+            self.assume("tensor parallel", f"{tp}: the least that fits", "tp")
+        if run.num_gpus is None:
+            self.assume("GPUs", str(tp * pp), "num_gpus")
+            gpus = tp * pp
+        ep = min(run.ep or 1, tp) if moe else 1
+        return tp, pp, 1, ep, max(1, gpus // (tp * pp))
+
+    def least_tp(self, gpus: int) -> int:
+        """Powers of two up to what the run had; beyond it where the weights cannot fit at all."""
+        memory = self.hardware.visible_memory_bytes
+        fits: Callable[[int, float], bool] = lambda tp, share: (  # noqa: E731
+            weight_bytes_per_gpu(self.named.spec, tp, self.named.dtype) <= share * memory
+        )
+        domain = min(gpus, self.hardware.node.gpus if gpus > self.hardware.node.gpus else gpus)
+        degrees = [tp for tp in (1, 2, 4, 8, 16) if tp <= domain and gpus % tp == 0]
+        for tp in degrees:
+            if fits(tp, _MOST_WEIGHTS_FRACTION):
+                return tp
+        if fits(degrees[-1], 0.92):
+            return degrees[-1]
+        for tp in (1, 2, 4, 8, 16):
+            if tp > degrees[-1] and fits(tp, _MOST_WEIGHTS_FRACTION):
+                self.assume("GPUs", f"{tp}, as the weights do not fit {gpus}", "num_gpus")
+                return tp
+        raise UnsupportedError(
+            f"{num_params_total(self.named.spec) / 1e9:.0f} B parameters do not fit {gpus} x "
+            f"{self.hardware.name}"
+        )
+
+    def kv_dtype(self) -> str:
+        text, activations = self.run.kv_dtype, self.named.spec.activation_dtype
+        if "fp8" in text and "not fp8" not in text:
+            return "fp8"
+        if text:
+            return activations if activations in ("bf16", "fp16") else "bf16"
+        name = self.run.model.lower()
+        narrow = self.named.dtype or self.named.spec.stored_format
+        scaled = self.engine.kind == "tensorrt-llm" and narrow.split("-")[0] in ("fp8", "nvfp4")
+        published = self.run.model.endswith("-FP8") and not name.startswith("nvidia/")
+        if (scaled and not published) or name.endswith("-kv"):
+            # NVIDIA's FP8 and FP4 checkpoints, and builds with use_fp8, carry FP8 KV scales.
+            return self.or_default("kv_dtype", None, "fp8")
+        wide = activations if activations in ("bf16", "fp16") else "bf16"
+        return self.or_default("kv_dtype", None, wide)
+
+    def memory_share(self, gpus: int) -> float:
+        default = self.profile.memory_share(gpus)
+        if self.engine.kind == "tensorrt-llm":
+            default = _TRTLLM_FREE_FRACTION
+        return self.or_default("gpu_memory_fraction", self.run.gpu_memory_fraction, default)
+
+    def chunked(self, length: int) -> bool:
+        if self.engine.scheduler in ("tensorrt-llm", "tgi", "turbomind"):
+            return bool(self.run.chunked_prefill) and self.engine.kind == "tensorrt-llm"
+        defaults = self.profile.defaults
+        above = defaults.chunked_prefill_above
+        default = defaults.chunked_prefill or (above is not None and length > above)
+        return self.or_default("chunked_prefill", self.run.chunked_prefill, default)
+
+    def num_seqs(self) -> int:
+        default = self.gpu_class()[0]
+        if self.engine.kind == "tensorrt-llm":
+            default = _BENCH_MAX_NUM_SEQS if self.run.workload == "offline" else 2048
+        return self.or_default("max_num_seqs", self.run.max_num_seqs, default)
+
+    def num_batched_tokens(self, chunked: bool, length: int) -> int:
+        default = self.gpu_class()[1]
+        if self.engine.kind == "tensorrt-llm":
+            default = _BENCH_MAX_NUM_TOKENS
+        elif self.engine.kind == "tgi":
+            default = _TGI_PREFILL_TOKENS
+        elif self.engine.scheduler == "vllm-v0" and not chunked:
+            default = max(length, 2048)
+        tokens = self.or_default("max_num_batched_tokens", self.run.max_num_batched_tokens, default)
+        if not chunked:  # whole prompts only: the longest must fit
+            tokens = max(tokens, math.ceil(self.run.isl or 0))
+        return tokens
+
+    def recv_interval(self) -> int:
+        """SGLang reads new requests every so many decode steps."""
+        if self.engine.kind != "sglang":
+            return 1
+        return self.or_default("scheduler_recv_interval", self.run.scheduler_recv_interval, 1)

@@ -1,0 +1,148 @@
+"""What kernels reach on one accelerator: its own measurements in its generation's curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from capplan.formulas.number_formats import FORMATS
+from capplan.formulas.smooth import smooth_max
+from capplan.specs.architecture import ArchitectureSpec, ProductCurve
+from capplan.specs.hardware import HardwareSpec
+
+C = TypeVar("C", bound=ProductCurve)
+
+WEIGHT_ONLY = "weight-only"
+# Where a generation has no curve for a format: the one that its kernels are built like.
+_STAND_INS = {
+    "fp16": "bf16", "fp32": "bf16", "mxfp8": "fp8-block128", "int8": "fp8", "fp4": "nvfp4",
+    "nvfp4": "fp8", "fp8-block128": "fp8", "fp8": "bf16",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRate:
+    """One kind of kernel; ``tile_rows`` are computed for each expert beyond its tokens."""
+
+    flops_per_s: float
+    bytes_per_s: float
+    fixed_s: float
+    norm: float
+    tile_rows: float = 0.0
+
+    def time_s(self, flop: float, moved_bytes: float) -> float:
+        """Fixed time, and the smooth maximum of compute and traffic."""
+        return self.fixed_s + smooth_max(
+            flop / self.flops_per_s, moved_bytes / self.bytes_per_s, self.norm
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionRates:
+    decode_bytes_per_s: float
+    decode_fixed_s: float
+    prefill_flops_per_s: float
+    saturation_tokens: float
+    prefill_fixed_s: float
+    state_bytes_per_s: float
+    state_flops_per_s: float
+    state_fixed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRates:
+    """Rates of one accelerator's kernels under one engine.
+
+    ``fixed_factor`` scales what each kernel takes besides its work: an engine that fuses and
+    replays graphs leaves less between kernels than one that launches them one by one.
+    """
+
+    hardware: HardwareSpec
+    architecture: ArchitectureSpec
+    fixed_factor: float = 1.0
+
+    def product(self, number_format: str, compute: str) -> KernelRate:
+        """Matrix products with weights of one format, computed in another."""
+        curve = _curve(self.architecture.products, number_format)
+        serving = self.architecture.serving
+        return KernelRate(
+            self._peak(compute)
+            * _share(self._measured_compute(number_format, compute, curve), serving.compute),
+            self._bandwidth(
+                _share(self._measured_bandwidth(number_format, curve), serving.bandwidth)
+            ),
+            curve.fixed * serving.fixed * self.fixed_factor,
+            curve.norm,
+        )
+
+    def _measured_compute(self, number_format: str, compute: str, curve: ProductCurve) -> float:
+        """The accelerator's own share of peak where its file has one for such products."""
+        own = self.hardware.measured.gemm.get(compute)  # type: ignore[call-overload]
+        plain = FORMATS[number_format].compute is not None and FORMATS[number_format].block is None
+        return own.fraction if own and (plain or number_format == "nvfp4") else curve.compute
+
+    def _measured_bandwidth(self, number_format: str, curve: ProductCurve) -> float:
+        own = self.hardware.measured.memory_bandwidth
+        return own.fraction if own and FORMATS[number_format].bits == 16 else curve.bandwidth
+
+    def experts(self, backend: str | None, number_format: str, compute: str) -> KernelRate:
+        """The grouped products of one layer's experts, by kernel family."""
+        families = self.architecture.experts
+        table = families.get(backend or "") or next(iter(families.values()))
+        curve = _curve(table, number_format)
+        serving = self.architecture.serving
+        return KernelRate(
+            self._peak(compute) * _share(curve.compute, serving.experts),
+            self._bandwidth(_share(curve.bandwidth, serving.experts)),
+            curve.fixed * serving.experts_fixed * self.fixed_factor,
+            curve.norm,
+            curve.tile,
+        )
+
+    def attention(self, compute: str) -> AttentionRates:
+        curve, serving = self.architecture.attention, self.architecture.serving
+        fixed = serving.fixed * self.fixed_factor
+        return AttentionRates(
+            decode_bytes_per_s=self._bandwidth(_share(curve.bandwidth, serving.attention)),
+            decode_fixed_s=curve.decode_fixed * fixed,
+            prefill_flops_per_s=self._peak(compute) * _share(curve.compute, serving.prefill),
+            saturation_tokens=curve.saturation,
+            prefill_fixed_s=curve.prefill_fixed * fixed,
+            state_bytes_per_s=self._bandwidth(curve.state_bandwidth),
+            state_flops_per_s=self._peak(compute) * curve.state_compute,
+            state_fixed_s=curve.state_fixed * fixed,
+        )
+
+    def elementwise(self) -> KernelRate:
+        curve = self.architecture.elementwise
+        fixed = curve.fixed * self.architecture.serving.fixed * self.fixed_factor
+        return KernelRate(float("inf"), self._bandwidth(curve.bandwidth), fixed, 1.0)
+
+    def _peak(self, compute: str) -> float:
+        return self.hardware.compute.peak[compute]  # type: ignore[index]
+
+    def _bandwidth(self, share: float) -> float:
+        return self.hardware.memory.bandwidth * share
+
+
+def _share(fraction: float, factor: float) -> float:
+    """A corrected share: never more than the whole."""
+    return min(1.0, fraction * factor)
+
+
+def curve_name(number_format: str) -> str:
+    """The curve of a weight format: its own name, or that of all that expand to 16 bits.
+
+    >>> curve_name("int4"), curve_name("fp8-block128")
+    ('weight-only', 'fp8-block128')
+    """
+    return number_format if FORMATS[number_format].compute else WEIGHT_ONLY
+
+
+def _curve(curves: Mapping[str, C], number_format: str) -> C:
+    name = curve_name(number_format)
+    while name not in curves:
+        # A family that was measured in no format like it: its first curve.
+        name = _STAND_INS.get(name) or next(iter(curves))
+    return curves[name]

@@ -1,0 +1,35 @@
+"""What an engine takes beside the GPU's kernels: host time, launches, its front end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOverheads:
+    """One family of an engine; the fitted figures of its profile (docs/model.md).
+
+    ``step_s`` and ``sequence_s`` are what the GPU waits for: with asynchronous scheduling most of
+    the host's work is hidden and these are what is left. A step with prefill is launched layer
+    by layer (``launch_s_per_layer``), and so is a decode step of more sequences than CUDA graphs
+    were captured for.
+    """
+
+    name: str = "none"
+    step_s: float = 0.0
+    sequence_s: float = 0.0
+    launch_s_per_layer: float = 0.0
+    fixed_factor: float = 1.0  # of what each kernel takes besides its work
+    front_end_s: float = 0.0  # HTTP, tokenizer, detokenizer: once a request, before its first token
+    prompt_token_s: float = 0.0  # the same for each token of the prompt
+    cuda_graph_max_bs: int | None = None
+    # Kernel family of routed experts by number format; None: the generation's first.
+    expert_backends: Mapping[str, str] = field(default_factory=dict)
+
+    def ttft_s(self, prompt_tokens: float) -> float:
+        """What a client waits for before and beside the engine's steps."""
+        return self.front_end_s + self.prompt_token_s * prompt_tokens
+
+
+NO_ENGINE = EngineOverheads()
