@@ -86,10 +86,11 @@ class KernelRates:
         own = self.hardware.measured.memory_bandwidth
         return own.fraction if own and FORMATS[number_format].bits == 16 else curve.bandwidth
 
-    def experts(self, backend: str | None, number_format: str, compute: str) -> KernelRate:
-        """The grouped products of one layer's experts, by kernel family."""
-        families = self.architecture.experts
-        table = families.get(backend or "") or next(iter(families.values()))
+    def experts(self, families: tuple[str, ...], number_format: str, compute: str) -> KernelRate:
+        """The grouped products of one layer's experts; of ``families`` the first that is known."""
+        known = self.architecture.experts
+        family = next((name for name in families if name in known), next(iter(known)))
+        table = known[family]
         curve = _curve(table, number_format)
         serving = self.architecture.serving
         return KernelRate(

@@ -24,8 +24,9 @@ class EngineOverheads:
     front_end_s: float = 0.0  # HTTP, tokenizer, detokenizer: once a request, before its first token
     prompt_token_s: float = 0.0  # the same for each token of the prompt
     cuda_graph_max_bs: int | None = None
-    # Kernel family of routed experts by number format; None: the generation's first.
-    expert_backends: Mapping[str, str] = field(default_factory=dict)
+    # Kernel families of routed experts by number format (or `default`), the preferred one first;
+    # the first that the accelerator's generation has is taken.
+    expert_backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def ttft_s(self, prompt_tokens: float) -> float:
         """What a client waits for before and beside the engine's steps."""
