@@ -138,6 +138,60 @@ def kv(
     return answer(KvOptions(**texts), plot, as_json, output_format(form))
 
 
+@app.command()
+def simulate(
+    plan: o.PlanFile = None,
+    model: o.Model = None,
+    hardware: o.Hardware = None,
+    replicas: o.Replicas = None,
+    tp: o.TpOne = None,
+    pp: o.Pp = None,
+    dtype: o.Dtype = None,
+    kv_dtype: o.KvDtype = None,
+    engine: o.Engine = None,
+    engine_version: o.EngineVersion = None,
+    gpu_memory: o.GpuMemory = None,
+    gpu_memory_utilization: o.KvUtilization = None,
+    max_num_seqs: o.MaxNumSeqs = None,
+    max_num_batched_tokens: o.KvBatchedTokens = None,
+    max_model_len: o.MaxModelLen = None,
+    block_size: o.BlockSize = None,
+    num_gpu_blocks_override: o.NumGpuBlocks = None,
+    enable_chunked_prefill: o.EnableChunkedPrefill = None,
+    enable_prefix_caching: o.EnablePrefixCaching = None,
+    async_scheduling: o.AsyncScheduling = None,
+    qps: o.Qps = None,
+    peak_factor: o.PeakFactor = None,
+    arrivals: o.Arrivals = None,
+    prompt_tokens: o.SimulateLengths = None,
+    output_tokens: o.SimulateOutputs = None,
+    trace: o.Trace = None,
+    skip_bad_rows: o.SkipBadRows = None,
+    num_requests: o.NumRequests = None,
+    duration: o.Duration = None,
+    seed: o.Seed = None,
+    replications: o.Replications = None,
+    warmup: o.Warmup = None,
+    slo_ttft: o.SloTtft = None,
+    slo_tpot: o.SloTpot = None,
+    slo_itl: o.SloItl = None,
+    slo_e2e: o.SloE2e = None,
+    slo_percentile: o.SloPercentile = None,
+    slo_goodput: o.SloGoodput = None,
+    as_json: o.Json = False,
+    form: o.Format = None,
+) -> int:
+    """Does the plan hold, step by step, under this traffic and the engine's scheduler?
+
+    Exit code 1 where a limit is missed, where the traffic saturates the deployment, or where too
+    few requests were simulated to tell.
+    """
+    texts = dict(locals())
+    from capplan.cli.simulate import answer
+
+    return answer(texts, as_json, output_format(form))
+
+
 @hardware_app.command("list")
 def hardware_list(as_json: o.Json = False, form: o.Format = None) -> int:
     """All accelerators."""

@@ -8,10 +8,10 @@ from typing import Literal
 
 from capplan import units
 from capplan.errors import CapplanError, UnsupportedError
+from capplan.performance.kv_engine import Deployment
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.rates import Rates, compute_format, derated_rates
 from capplan.performance.step import StepModel
-from capplan.performance.kv_engine import Deployment
 from capplan.planner.parallelism import check_tp
 from capplan.simulator.config import (
     CURRENT,
@@ -39,13 +39,14 @@ _GROUP_KINDS: dict[str, Literal["full", "sliding", "mamba"]] = {
 class Serving:
     """One model on accelerators under an engine, ready to be simulated.
 
-    ``num_gpu_blocks`` and ``max_num_seqs`` in place of the engine's, where given.
+    ``ep`` ranks share the experts; ``num_gpu_blocks`` stands in for what memory holds.
     """
 
     model_id: str
     hardware_id: str
     deployment: Deployment
     num_replicas: int
+    ep: int = 1
     num_gpu_blocks: int | None = None
     enable_chunked_prefill: bool | None = None
     long_prefill_token_threshold: int = 0
@@ -145,10 +146,10 @@ class Serving:
     def _check(self) -> None:
         deployment, engine = self.deployment, self.deployment.engine
         check_tp(deployment.model, deployment.hardware, deployment.tp)
-        for name, degree in (("pp", engine.pp), ("dp", engine.dp), ("dcp", engine.dcp)):
+        for name, degree in (("dp", engine.dp), ("dcp", engine.dcp)):
             if degree > 1:
                 raise UnsupportedError(
-                    f"{name} {degree} is not simulated yet", hint="tp and replicas are"
+                    f"{name} {degree} is not simulated", hint="tp, pp, ep and replicas are"
                 )
         needed = self.pool.num_blocks if self.num_gpu_blocks is None else self.num_gpu_blocks
         if needed < 2 or self.max_model_len < 1:
@@ -163,7 +164,7 @@ class Serving:
         model, hardware = deployment.model, deployment.hardware
         weights = engine.dtype or model.stored_format
         compute = compute_format(hardware, weights, model.activation_dtype)
-        return derated_rates(hardware, deployment.tp, compute)
+        return derated_rates(hardware, deployment.tp, compute, pp=engine.pp)
 
     @cached_property
     def steps(self) -> StepModel:
@@ -175,6 +176,8 @@ class Serving:
             tp=deployment.tp,
             dtype=engine.dtype,
             kv_dtype=engine.kv_dtype,
+            pp=engine.pp,
+            ep=self.ep,
         )
 
     @cached_property
@@ -183,11 +186,6 @@ class Serving:
         if self.steps.windows == (None,):
             return ModelStepTime(self.steps)
         return ModelContextTime(self.steps)
-
-    def describe(self) -> str:
-        """`2 x H100 SXM 80 GB: 2 replicas x TP 1`."""
-        deployment = self.deployment
-        return f"{self.num_gpus} x {deployment.hardware.name}, TP {deployment.tp}"
 
 
 def pool_tokens(serving: Serving) -> str:

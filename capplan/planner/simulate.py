@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from capplan.planner.serving import Serving
@@ -12,8 +12,8 @@ from capplan.simulator.fleet.settings import FleetSettings
 from capplan.simulator.fleet.simulate import simulate_fleet
 from capplan.simulator.loop import ReplicaLoop
 from capplan.simulator.metrics import Limit, Yardstick, measure
-from capplan.simulator.requests import Request, RequestRecord
-from capplan.simulator.run_data import RunData, of_interrupted, of_outcome
+from capplan.simulator.requests import RequestRecord
+from capplan.simulator.run_data import RunData, of_outcome
 from capplan.simulator.simulate import open_replica
 from capplan.simulator.step_statistics import StepStatistics
 from capplan.simulator.traffic.traffic import Traffic
@@ -81,35 +81,20 @@ def _run(question: SimulateQuestion, seed: int, progress: Progress) -> RunData:
     serving, traffic = question.serving, question.traffic(seed)
     config, step_time = serving.config, serving.step_time
     statistics: list[StepStatistics] = []
-    answered: list[RequestRecord] = []
-    arrivals: list[float] = []
+    num_answered = 0
 
     def make(on_finish: Callable[[RequestRecord], object]) -> ReplicaLoop:
         watch = StepStatistics()
         statistics.append(watch)
 
         def finished(record: RequestRecord) -> None:
-            answered.append(record)
-            if len(answered) % REPORT_EVERY == 0:
-                progress(len(answered), traffic.num_requests)
+            nonlocal num_answered
+            num_answered += 1
+            if num_answered % REPORT_EVERY == 0:
+                progress(num_answered, traffic.num_requests)
             on_finish(record)
 
         return open_replica(config, step_time, finished, watch=watch)
 
-    settings = replace(question.fleet, num_replicas=serving.num_replicas, seed=seed)
-    try:
-        outcome = simulate_fleet(_noting(traffic.requests(), arrivals), make, settings)
-    except KeyboardInterrupt:
-        return of_interrupted(answered, arrivals, statistics, serving.num_replicas)
+    outcome = simulate_fleet(traffic, make, replace(question.fleet, seed=seed))
     return of_outcome(outcome, statistics, serving.num_replicas)
-
-
-def _noting(requests: Iterable[Request], arrivals: list[float]) -> Iterator[Request]:
-    for request in requests:
-        arrivals.append(request.arrival_s)
-        yield request
-
-
-def question_limits(limits: Sequence[tuple[str, float, float]]) -> tuple[Limit, ...]:
-    """From (measure, seconds, percentile)."""
-    return tuple(Limit(key, limit_s, percentile) for key, limit_s, percentile in limits)

@@ -16,8 +16,11 @@ class SimulateInputs:
     engine: str
     num_replicas: int
     tp: int
+    pp: int
     traffic: str
     arrival_rate_per_s: float | None
+    mean_prompt_tokens: float
+    mean_output_tokens: float
     num_requests: int | None
     duration_s: float | None
     warmup_s: float | None
@@ -33,7 +36,7 @@ class SimulateInputs:
     enable_prefix_caching: bool
     enable_chunked_prefill: bool
     async_scheduling: bool
-    slo_percentile: float
+    slo_percentile: float | None  # None: each limit has its own
 
 
 @dataclass(frozen=True, slots=True)

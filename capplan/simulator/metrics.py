@@ -200,8 +200,9 @@ def _level(
 ) -> ServiceLevel:
     name, percentile = NAMES[limit.key], limit.percentile
     if state.saturated:
-        grows = "saturated: it grows as long as the load lasts"
-        return ServiceLevel(limit.key, name, percentile, limit.limit_s, None, None, False, grows)
+        return ServiceLevel(
+            limit.key, name, percentile, limit.limit_s, None, None, False, "saturated"
+        )
     latency = next(latency for latency in found if latency.key == limit.key)
     value: float | None = next(p.value_s for p in latency.percentiles if p.percentile == percentile)
     over, count = None, latency.num_samples

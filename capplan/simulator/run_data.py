@@ -10,7 +10,7 @@ from functools import cached_property
 
 from capplan.formulas.statistics import warmup_batches
 from capplan.simulator.fleet.records import FleetOutcome
-from capplan.simulator.requests import RequestRecord
+from capplan.simulator.requests import Outcome, RequestRecord
 from capplan.simulator.step_statistics import StepStatistics
 
 MSER_BATCH = 5  # requests
@@ -33,6 +33,7 @@ class RunData:
     measured_from_s: float = 0.0
     failures: Counter[str] = field(default_factory=Counter)  # by how they ended
     failed_at: Sequence[float] = ()  # when those were first sent, in rising order
+    ends_unanswered: Sequence[float] = ()  # and when they left
     refusals: Counter[str] = field(default_factory=Counter)  # by reason
     num_attempts: int = 0
     scheduled_tokens: int = 0
@@ -50,6 +51,16 @@ class RunData:
     def present(self, time_s: float) -> int:
         """Requests that have arrived and not left."""
         return bisect_right(self.arrivals, time_s) - bisect_right(self.ends, time_s)
+
+    @cached_property
+    def _starts(self) -> list[float]:
+        """When waiting ended: the first step, or the end of a request that was not answered."""
+        first = [record.first_scheduled_s for record in self.records]
+        return sorted([*first, *self.ends_unanswered])
+
+    def waiting(self, time_s: float) -> int:
+        """Requests that have arrived and not begun."""
+        return bisect_right(self.arrivals, time_s) - bisect_right(self._starts, time_s)
 
     @cached_property
     def settled_s(self) -> float:
@@ -72,6 +83,8 @@ def of_outcome(
         records = [r._replace(arrival_s=sent.get(id, r.arrival_s)) for r, id in firsts]
     others = [client for client in outcome.clients if client.end != "ok"]
     lives = [life for replica in outcome.replicas for life in replica.lives]
+    if outcome.interrupted:  # who was still under way has not failed
+        others = [client for client in others if client.end != "unfinished"]
     counts = outcome.counts
     return RunData(
         records=sorted(records, key=lambda record: record.arrival_s),
@@ -79,10 +92,11 @@ def of_outcome(
         ends=sorted(client.end_s for client in outcome.clients if client.end != "unfinished"),
         statistics=statistics,
         num_replicas=num_replicas,
-        end=next((life.end for life in lives if life.end != "finished"), "finished"),
+        end="interrupted" if outcome.interrupted else ends_of(lives),
         measured_from_s=outcome.measured_from_s,
         failures=Counter(str(client.end) for client in others),
         failed_at=sorted(client.sent_s for client in others),
+        ends_unanswered=[client.end_s for client in others if client.end != "unfinished"],
         refusals=Counter(refusal.reason for life in lives for refusal in life.rejected),
         num_attempts=counts.num_attempts,
         scheduled_tokens=counts.computed_tokens,
@@ -90,18 +104,6 @@ def of_outcome(
     )
 
 
-def of_interrupted(
-    records: Sequence[RequestRecord],
-    arrivals: Sequence[float],
-    statistics: Sequence[StepStatistics],
-    num_replicas: int,
-) -> RunData:
-    """What is known where somebody pressed Ctrl-C."""
-    return RunData(
-        records=sorted(records, key=lambda record: record.arrival_s),
-        arrivals=sorted(arrivals),
-        ends=sorted(record.finish_s for record in records),
-        statistics=statistics,
-        num_replicas=num_replicas,
-        end="interrupted",
-    )
+def ends_of(lives: Iterable[Outcome]) -> str:
+    """How replicas came to rest: the first that did not finish says it."""
+    return next((life.end for life in lives if life.end != "finished"), "finished")

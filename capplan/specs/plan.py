@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from capplan import units
 from capplan.errors import QuantityError
+from capplan.specs.clients import AdmissionSpec, ClientsSpec, FailureSpec, RouterSpec
 from capplan.specs.documents import Document, read_yaml
 from capplan.specs.fields import CountOrZero, Seconds, Spec, SpecError, Text, shown, validate
 from capplan.specs.plan_engine import PlanEngine, VllmEngine
@@ -121,6 +122,10 @@ class Plan(Spec):
     deployment: PlanDeployment = PlanDeployment()
     engine: PlanEngine = VllmEngine()
     traffic: TrafficSpec = TrafficSpec()
+    clients: ClientsSpec | None = None
+    admission: AdmissionSpec | None = None
+    router: RouterSpec | None = None
+    failures: Annotated[tuple[FailureSpec, ...], Field(max_length=1000)] = ()
     slos: Slos | None = None
     simulation: PlanSimulation = PlanSimulation()
 
