@@ -34,7 +34,7 @@ def emulate(
     settings: RunSettings, load: Load, server: Server, record: StepRecord | None = None
 ) -> Measured:
     """One row through the loop; ``record`` collects its steps (of one replica)."""
-    replicas = settings.num_replicas * settings.pp
+    replicas = settings.num_replicas
     share = _of_replica(load, replicas)
     lengths = share.lengths()
     rules = loop_rules(settings, server, lengths)
@@ -89,7 +89,7 @@ def loop_rules(
     mean = sum(prompt + output for prompt, output in lengths) / len(lengths)
     longest = max(prompt + output for prompt, output in lengths)
     kv_tokens, _ = server.kv_tokens(mean, longest)
-    copies = settings.dp
+    copies = settings.dp * settings.pp  # each works on a batch of its own
     wait = settings.batch_wait_timeout_iters
     return LoopRules(
         mixes=mixes,

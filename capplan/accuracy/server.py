@@ -8,34 +8,25 @@ from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_table import StepTable
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
+from capplan.performance.overheads import EngineOverheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
-
-# HTTP, tokenizer and detokenizer of a request.
-_FRONT_END_S = {
-    "vllm": 0.01,
-    "sglang": 0.013,
-    "tensorrt-llm": 0.02,
-    "tgi": 0.014,
-    "turbomind": 0.007,
-}
-_PROMPT_TOKEN_S = 2e-6
 
 
 @dataclass(frozen=True)
 class Server:
     settings: RunSettings
+    model: StepModel
     steps: StepTable
     deployment: Deployment
 
     def front_end_s(self, prompt_tokens: float) -> float:
-        """What a client waits for beside the engine's steps."""
-        return _FRONT_END_S[self.settings.engine.kind] + _PROMPT_TOKEN_S * prompt_tokens
+        """What a client waits for beside the engine's steps: HTTP, tokenizer, detokenizer."""
+        return self.model.engine.ttft_s(prompt_tokens)
 
     def kv_tokens(self, context_tokens: float, longest_tokens: int) -> tuple[float, str | None]:
         """Tokens that the pool holds in requests of this length, over all attention copies.
 
-        Stages of a pipeline work on batches of their own, which share the pool: each has a part.
         A run that took place had room for its longest request, whatever the estimate; the second
         value says so.
         """
@@ -51,34 +42,66 @@ class Server:
             return float("inf")
         blocks = pool.decode_blocks(length)
         tokens = length * pool.usable_blocks / blocks if blocks else float("inf")
-        return tokens * self.settings.dp / self.settings.pp
+        return tokens * self.settings.dp
 
 
 # Filled as rows ask for it; specifications are not hashable, their catalogue names are.
-_STEPS: dict[tuple[str, str, int, str | None, str], StepTable] = {}
+_STEPS: dict[tuple[object, ...], tuple[StepModel, StepTable]] = {}
 
 
 def server_of(settings: RunSettings) -> Server:
     """Raises CapplanError where the accelerator cannot compute in this format."""
-    tp = settings.tp * settings.dp
-    key = settings.model_id, settings.hardware_id, tp, settings.dtype, settings.kv_dtype
+    engine = overheads_of(settings)
+    key = (
+        settings.model_id,
+        settings.hardware_id,
+        settings.tp,
+        settings.pp,
+        settings.dp,
+        settings.ep,
+        settings.dtype,
+        settings.kv_dtype,
+        engine.name,
+        engine.cuda_graph_max_bs,
+    )
     steps = _STEPS.get(key)
     if steps is None:
-        steps = _STEPS[key] = _step_table(settings, tp)
-    return Server(settings, steps, _deployment(settings))
+        model = _step_model(settings, engine)
+        steps = _STEPS[key] = model, StepTable(model)
+    return Server(settings, *steps, _deployment(settings))
 
 
-def _step_table(settings: RunSettings, tp: int) -> StepTable:
-    rates = derated_rates(settings.hardware, tp)
-    model = StepModel(
+def overheads_of(settings: RunSettings) -> EngineOverheads:
+    """What the engine takes beside the kernels."""
+    kind = settings.engine.kind
+    return EngineOverheads(
+        name=kind,
+        front_end_s=0.01,
+        prompt_token_s=2e-6,
+        cuda_graph_max_bs=settings.cuda_graph_max_bs,
+    )
+
+
+def _step_model(settings: RunSettings, engine: EngineOverheads) -> StepModel:
+    rates = derated_rates(
+        settings.hardware,
+        settings.tp,
+        dp=settings.dp,
+        pp=settings.pp,
+        fixed_factor=engine.fixed_factor,
+    )
+    return StepModel(
         settings.model,
         settings.hardware,
         rates,
-        tp=tp,
+        tp=settings.tp,
+        pp=settings.pp,
+        dp=settings.dp,
+        ep=settings.ep,
         dtype=settings.dtype,
         kv_dtype=settings.kv_dtype,
+        engine=engine,
     )
-    return StepTable(model)
 
 
 def _deployment(settings: RunSettings) -> Deployment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from capplan.cli import options as o
+from capplan.cli import simulate_options as s
 from capplan.cli.output import output_format
 
 # Plain help: rich markup would cost more than the rest of `capplan --help` together.
@@ -140,10 +141,10 @@ def kv(
 
 @app.command()
 def simulate(
-    plan: o.PlanFile = None,
+    plan: s.PlanFile = None,
     model: o.Model = None,
     hardware: o.Hardware = None,
-    replicas: o.Replicas = None,
+    replicas: s.Replicas = None,
     tp: o.TpOne = None,
     pp: o.Pp = None,
     dtype: o.Dtype = None,
@@ -156,28 +157,28 @@ def simulate(
     max_num_batched_tokens: o.KvBatchedTokens = None,
     max_model_len: o.MaxModelLen = None,
     block_size: o.BlockSize = None,
-    num_gpu_blocks_override: o.NumGpuBlocks = None,
-    enable_chunked_prefill: o.EnableChunkedPrefill = None,
+    num_gpu_blocks_override: s.NumGpuBlocks = None,
+    enable_chunked_prefill: s.EnableChunkedPrefill = None,
     enable_prefix_caching: o.EnablePrefixCaching = None,
     async_scheduling: o.AsyncScheduling = None,
     qps: o.Qps = None,
     peak_factor: o.PeakFactor = None,
-    arrivals: o.Arrivals = None,
-    prompt_tokens: o.SimulateLengths = None,
-    output_tokens: o.SimulateOutputs = None,
-    trace: o.Trace = None,
-    skip_bad_rows: o.SkipBadRows = None,
-    num_requests: o.NumRequests = None,
-    duration: o.Duration = None,
-    seed: o.Seed = None,
-    replications: o.Replications = None,
-    warmup: o.Warmup = None,
+    arrivals: s.Arrivals = None,
+    prompt_tokens: s.SimulateLengths = None,
+    output_tokens: s.SimulateOutputs = None,
+    trace: s.Trace = None,
+    skip_bad_rows: s.SkipBadRows = None,
+    num_requests: s.NumRequests = None,
+    duration: s.Duration = None,
+    seed: s.Seed = None,
+    replications: s.Replications = None,
+    warmup: s.Warmup = None,
     slo_ttft: o.SloTtft = None,
     slo_tpot: o.SloTpot = None,
-    slo_itl: o.SloItl = None,
-    slo_e2e: o.SloE2e = None,
-    slo_percentile: o.SloPercentile = None,
-    slo_goodput: o.SloGoodput = None,
+    slo_itl: s.SloItl = None,
+    slo_e2e: s.SloE2e = None,
+    slo_percentile: s.SloPercentile = None,
+    slo_goodput: s.SloGoodput = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
@@ -230,3 +231,22 @@ def models_import(config: o.ConfigFile, name: o.Name = None, output: o.Output = 
     from capplan.cli.catalogue import import_model
 
     return import_model(config, name, output)
+
+
+@app.command()
+def accuracy(
+    measured: o.MeasuredFile,
+    by: o.By = None,
+    where: o.Where = None,
+    core: o.Core = False,
+    worst: o.Worst = None,
+    predictions: o.Predictions = None,
+    jobs: o.Jobs = None,
+    as_json: o.Json = False,
+    form: o.Format = None,
+) -> int:
+    """How far predictions are from measured runs: coverage, errors, and the worst rows."""
+    from capplan.cli.accuracy import AccuracyOptions, answer
+
+    options = AccuracyOptions(by, where, core, worst, predictions, jobs)
+    return answer(measured, options, as_json, output_format(form))

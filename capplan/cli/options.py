@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 
-def _option(name: str, metavar: str, help_text: str, *, also: str | None = None) -> Any:
+def option(name: str, metavar: str, help_text: str, *, also: str | None = None) -> Any:
     names = [name] if also is None else [name, also]
     return typer.Option(*names, metavar=metavar, help=help_text, show_default=False)
 
@@ -16,24 +16,22 @@ Text = str | None
 
 Qps = Annotated[
     Text,
-    _option("--qps", "RATE", "Arrival rate: 100, 300/min or 5M/day [default: 100]."),
+    option("--qps", "RATE", "Arrival rate: 100, 300/min or 5M/day [default: 100]."),
 ]
-PeakFactor = Annotated[
-    Text, _option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")
-]
+PeakFactor = Annotated[Text, option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")]
 PromptTokens = Annotated[
-    Text, _option("--prompt-tokens", "TOKENS", "Mean prompt: 1024, 8k or 8Ki [default: 1024].")
+    Text, option("--prompt-tokens", "TOKENS", "Mean prompt: 1024, 8k or 8Ki [default: 1024].")
 ]
-OutputTokens = Annotated[Text, _option("--output-tokens", "TOKENS", "Mean output [default: 256].")]
+OutputTokens = Annotated[Text, option("--output-tokens", "TOKENS", "Mean output [default: 256].")]
 SloTtft = Annotated[
-    Text, _option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
+    Text, option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
 ]
 SloTpot = Annotated[
-    Text, _option("--slo-tpot", "DURATION", "Limit on time per output token [default: 25ms].")
+    Text, option("--slo-tpot", "DURATION", "Limit on time per output token [default: 25ms].")
 ]
 Model = Annotated[
     Text,
-    _option(
+    option(
         "--model", "NAME|FILE",
         "A catalogue name, a YAML file, or a Hugging Face config.json or its folder "
         "[default: llama-3.1-8b].",
@@ -41,56 +39,54 @@ Model = Annotated[
 ]  # fmt: skip
 Hardware = Annotated[
     Text,
-    _option("--hardware", "NAME|FILE", "An accelerator [default: a100-sxm-80gb]."),
+    option("--hardware", "NAME|FILE", "An accelerator [default: a100-sxm-80gb]."),
 ]
 HardwareList = Annotated[
     Text,
-    _option(
+    option(
         "--hardware", "NAME[,NAME...]",
         "One accelerator, or several to compare [default: a100-sxm-80gb].",
     ),
 ]  # fmt: skip
 Dtype = Annotated[
     Text,
-    _option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),
+    option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),
 ]
 KvDtype = Annotated[
     Text,
-    _option("--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations]."),
+    option("--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations]."),
 ]
-Tp = Annotated[Text, _option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
-TpOne = Annotated[Text, _option("--tp", "N", "Tensor-parallel degree [default: 1].")]
+Tp = Annotated[Text, option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
+TpOne = Annotated[Text, option("--tp", "N", "Tensor-parallel degree [default: 1].")]
 GpuMemory = Annotated[
     Text,
-    _option(
+    option(
         "--gpu-memory", "SIZE",
         "Memory of one GPU, say of a MIG slice [default: what a process sees, on file].",
     ),
 ]  # fmt: skip
 GpuMemoryUtilization = Annotated[
     Text,
-    _option(
+    option(
         "--gpu-memory-utilization", "SHARE",
         "Share of the visible memory that the engine takes [default: 0.9].",
     ),
 ]  # fmt: skip
 Reserve = Annotated[
     Text,
-    _option(
+    option(
         "--reserve", "SIZE",
         "Runtime and activations a GPU, beside weights and KV [default: 3.5GB].",
     ),
 ]  # fmt: skip
-BlockSize = Annotated[
-    Text, _option("--block-size", "TOKENS", "Tokens in a KV block [default: 16].")
-]
+BlockSize = Annotated[Text, option("--block-size", "TOKENS", "Tokens in a KV block [default: 16].")]
 MaxNumBatchedTokens = Annotated[
     Text,
-    _option("--max-num-batched-tokens", "TOKENS", "Token budget of a step [default: 8192]."),
+    option("--max-num-batched-tokens", "TOKENS", "Token budget of a step [default: 8192]."),
 ]
 MaxModelLen = Annotated[
     Text,
-    _option(
+    option(
         "--max-model-len", "TOKENS",
         "Longest request that the engine admits [default: the model's context].",
     ),
@@ -112,57 +108,57 @@ EnablePrefixCaching = Annotated[
     ),
 ]
 Engine = Annotated[
-    Text, _option("--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].")
+    Text, option("--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].")
 ]
 EngineVersion = Annotated[
-    Text, _option("--engine-version", "VERSION", "Its version, say 0.11 [default: the newest].")
+    Text, option("--engine-version", "VERSION", "Its version, say 0.11 [default: the newest].")
 ]
 EngineLog = Annotated[
     Text,
-    _option(
+    option(
         "--engine-log", "FILE",
         "A pasted start-up log: read, compared, and used for whatever is not given.",
         also="--vllm-log",
     ),
 ]  # fmt: skip
-Pp = Annotated[Text, _option("--pp", "N", "Pipeline stages [default: 1].")]
+Pp = Annotated[Text, option("--pp", "N", "Pipeline stages [default: 1].")]
 Dcp = Annotated[
-    Text, _option("--dcp", "N", "Decode context parallel: ranks that share tokens [default: 1].")
+    Text, option("--dcp", "N", "Decode context parallel: ranks that share tokens [default: 1].")
 ]
 DpAttention = Annotated[
     Text,
-    _option(
+    option(
         "--dp-attention", "N",
         "Copies of the attention that share the experts (expert parallel) [default: 1].",
     ),
 ]  # fmt: skip
 MaxNumSeqs = Annotated[
-    Text, _option("--max-num-seqs", "N", "Running requests [default: the engine's, by GPU].")
+    Text, option("--max-num-seqs", "N", "Running requests [default: the engine's, by GPU].")
 ]
 KvUtilization = Annotated[
     Text,
-    _option(
+    option(
         "--gpu-memory-utilization", "SHARE",
         "Share of the memory, by the engine's own rule [default: the engine's].",
     ),
 ]  # fmt: skip
 KvReserve = Annotated[
     Text,
-    _option(
+    option(
         "--reserve", "SIZE",
         "A flat sum beside weights and KV, in place of the engine's itemised terms.",
     ),
 ]  # fmt: skip
 KvBatchedTokens = Annotated[
     Text,
-    _option(
+    option(
         "--max-num-batched-tokens", "TOKENS",
         "Token budget of a step [default: the engine's, by GPU].",
     ),
 ]  # fmt: skip
 Lengths = Annotated[
     Text,
-    _option(
+    option(
         "--lengths", "LIST|DIST|@FILE",
         "Request lengths: 35,12,67 or lognormal:1280,0.8 or normal:1024,200 or uniform:64-2048; "
         "@lengths.txt, one a line; @trace.csv:column [default: lognormal:1280,0.8].",
@@ -170,122 +166,74 @@ Lengths = Annotated[
 ]  # fmt: skip
 ReplicaTokensPerS = Annotated[
     Text,
-    _option(
+    option(
         "--replica-tokens-per-s", "NUMBER",
         "Output tokens/s of one replica, where you measured it; replaces our decode bound.",
     ),
 ]  # fmt: skip
-Spares = Annotated[Text, _option("--spares", "N", "Spare replicas [default: 1].")]
+Spares = Annotated[Text, option("--spares", "N", "Spare replicas [default: 1].")]
 GpusPerNode = Annotated[
-    Text, _option("--gpus-per-node", "N", "Round up to whole nodes of N [default: the usual].")
+    Text, option("--gpus-per-node", "N", "Round up to whole nodes of N [default: the usual].")
 ]
 Price = Annotated[
-    Text, _option("--price", "MONEY", "Dollars a GPU-hour [default: the list price on file].")
+    Text, option("--price", "MONEY", "Dollars a GPU-hour [default: the list price on file].")
 ]
 Batches = Annotated[
-    Text, _option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
+    Text, option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
 ]
 Contexts = Annotated[
     Text,
-    _option("--context", "TOKENS[,TOKENS...]", "Context lengths [default: 2048,8192]."),
+    option("--context", "TOKENS[,TOKENS...]", "Context lengths [default: 2048,8192]."),
 ]
-Context = Annotated[
-    Text, _option("--context", "TOKENS", "Context of one sequence [default: 8192].")
-]
+Context = Annotated[Text, option("--context", "TOKENS", "Context of one sequence [default: 8192].")]
 StaticLength = Annotated[
     Text,
-    _option(
+    option(
         "--static-length", "TOKENS",
         "What static pre-allocation gives each request [default: the longest].",
     ),
 ]  # fmt: skip
-Plot = Annotated[
-    Text, _option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")
-]
+Plot = Annotated[Text, option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")]
 ConfigFile = Annotated[
     str,
     typer.Argument(metavar="CONFIG.json", help="A Hugging Face config.json, or its folder."),
 ]
 Name = Annotated[
-    Text, _option("--name", "NAME", "The model's name [default: as the config or its folder].")
+    Text, option("--name", "NAME", "The model's name [default: as the config or its folder].")
 ]
 Output = Annotated[
-    Text, _option("--output", "FILE", "A new file to write to [default: standard output].")
+    Text, option("--output", "FILE", "A new file to write to [default: standard output].")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Format = Annotated[
     Text,
-    _option(
+    option(
         "--format", "auto|table|tsv",
         "Tables for people or tab-separated [default: auto, by where the output goes].",
     ),
 ]  # fmt: skip
-
-# What simulates.
-PlanFile = Annotated[
-    Text, _option("--plan", "FILE", "A plan.yaml; options stand in for what it says.")
-]
-Replicas = Annotated[Text, _option("--replicas", "N", "Copies of the model [default: 1].")]
-SimulateLengths = Annotated[
-    Text,
-    _option(
-        "--prompt-tokens", "TOKENS|DIST",
-        "Prompts: 1024, or lognormal:1024,0.8, normal:1024,200, uniform:64-2048, "
-        "@file.csv:column [default: 1024].",
+MeasuredFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="MEASURED.csv",
+        help="Measured runs, one a row, in the columns of docs/accuracy.md.",
     ),
-]  # fmt: skip
-SimulateOutputs = Annotated[
-    Text, _option("--output-tokens", "TOKENS|DIST", "Outputs, in the same form [default: 256].")
 ]
-Arrivals = Annotated[
-    Text,
-    _option(
-        "--arrivals", "PATTERN",
-        "poisson, constant, gamma:2.5 (CV of the gaps), burst or burst:40 [default: poisson].",
-    ),
-]  # fmt: skip
-Trace = Annotated[Text, _option("--trace", "FILE", "Replay a recorded trace.")]
-SkipBadRows = Annotated[
-    bool | None,
-    typer.Option("--skip-bad-rows", help="Of a trace: leave them out, and say how many."),
+By = Annotated[
+    Text, option("--by", "COLUMN[,COLUMN...]", "Errors for each value of these columns too.")
 ]
-NumRequests = Annotated[
-    Text,
-    _option("--num-requests", "N", "Requests [default: 10,000].", also="--requests"),
-]
-Duration = Annotated[
-    Text, _option("--duration", "DURATION", "Time of arrivals, in place of a number of requests.")
-]
-Seed = Annotated[Text, _option("--seed", "N", "Of all randomness [default: 0].")]
-Replications = Annotated[
-    Text, _option("--replications", "N", "Runs with seeds N, N+1, ... [default: 1].")
-]
-Warmup = Annotated[
-    Text,
-    _option(
-        "--warmup", "DURATION",
-        "Requests that arrive before it do not count [default: found in the run].",
-    ),
-]  # fmt: skip
-SloItl = Annotated[Text, _option("--slo-itl", "DURATION", "Limit on gaps between tokens.")]
-SloE2e = Annotated[Text, _option("--slo-e2e", "DURATION", "Limit on arrival to last token.")]
-SloPercentile = Annotated[
-    Text, _option("--slo-percentile", "NUMBER", "At which the limits hold [default: 99].")
-]
-SloGoodput = Annotated[
-    Text, _option("--slo-goodput", "SHARE", "Least share of requests that meet all limits.")
-]
-NumGpuBlocks = Annotated[
-    Text,
-    _option(
-        "--num-gpu-blocks-override", "N", "KV blocks [default: what memory holds]."
-    ),
-]  # fmt: skip
-EnableChunkedPrefill = Annotated[
-    bool | None,
+Where = Annotated[
+    list[str] | None,
     typer.Option(
-        "--enable-chunked-prefill/--no-enable-chunked-prefill",
-        help="Prompts may be split over steps [default: the engine's].",
+        "--where", metavar="COLUMN=VALUE", help="Only rows with this cell; may be repeated.",
         show_default=False,
     ),
+]  # fmt: skip
+Core = Annotated[bool, typer.Option("--core", help="Only rows with core = 1.", show_default=False)]
+Worst = Annotated[
+    Text, option("--worst", "N", "Show the N worst rows, with their parts [default: 5].")
 ]
+Predictions = Annotated[
+    Text, option("--predictions", "OUT.csv", "Also write the predictions: id and the metrics.")
+]
+Jobs = Annotated[Text, option("--jobs", "N", "Processes [default: one a processor].")]

@@ -93,11 +93,25 @@ class ClosedLoop(Spec):
     ramp_up: SpanOrZero = 0.0  # the users begin evenly over this time
 
 
+class TraceColumns(Spec):
+    """What the file calls its fields, where their names do not tell."""
+
+    prompt: Text | None = None
+    output: Text | None = None
+    time: Text | None = None
+    session: Text | None = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        return {name: value for name, value in self if value is not None}
+
+
 class Trace(Spec):
     """A recorded file of requests: `docs/traffic.md` lists the formats."""
 
     file: Text
     format: TraceFormat = "auto"
+    columns: TraceColumns | None = None
     speed: Positive = 1.0  # 2 plays it twice as fast
     start: SpanOrZero = 0.0  # of the trace's own time
     end: Span | None = None
@@ -105,7 +119,9 @@ class Trace(Spec):
     sort: Flag = False  # rows whose times run backwards: put in order, or an error
     spread: SpanOrZero = 0.0  # equal times are spread at random over this time (Mooncake: 3s)
     skip_bad_rows: Flag = False
+    where: Annotated[dict[Text, Text], Field(max_length=20)] = {}  # only rows with these values
     block_tokens: Count = 512  # of one hash id
+    sessions: Flag = False  # requests of one session continue from each other's tokens
     characters_per_token: Annotated[float, Strict(), Field(ge=0.1, le=100)] = 4.0
 
     @model_validator(mode="after")
@@ -138,12 +154,20 @@ class TrafficClass(Spec):
         plain_per_s = self.rate.rate if isinstance(self.rate, ConstantRate) else 0.0
         if plain_per_s * self.peak_factor > MAX_RATE_PER_S:
             raise SpecError("is out of range with this `peak_factor`", "rate")
-        if self.trace is not None and self.chat is not None:
-            raise SpecError("and `trace` exclude each other", "chat")
+        if self.trace is not None:
+            self._replayed()
         if self.arrivals.kind == "burst" and self.arrivals.size is None and self.rate is not None:
             hint = "write `burst:40` for forty at a time, or leave out `rate`"
             raise SpecError("all at once have no `rate`", "arrivals", hint=hint)
         return self
+
+    def _replayed(self) -> None:
+        for field in ("chat", "system_prompts"):
+            if getattr(self, field) is not None:
+                raise SpecError("and `trace` exclude each other", field)
+        if self.arrivals.kind != "burst" and "arrivals" in self.model_fields_set and not self.rate:
+            hint = "with a `rate`, requests come at it; without both, as they were recorded"
+            raise SpecError("need a `rate` beside a trace", "arrivals", hint=hint)
 
 
 _OF_A_CLASS = frozenset(TrafficClass.model_fields) - {"name"}
@@ -173,7 +197,7 @@ class TrafficSpec(TrafficClass):
         return self
 
     def _closed(self) -> None:
-        for field in ("rate", "classes", "trace"):
+        for field in ("rate", "classes"):
             if getattr(self, field):
                 hint = "users send when they have their answer, at no rate of their own"
                 raise SpecError("and `closed_loop` exclude each other", field, hint=hint)

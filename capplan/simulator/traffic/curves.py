@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from capplan.specs.rates import ConstantRate, Curve, Diurnal, Ramp, ServegenRates, Steps
+from capplan.specs.rates import ConstantRate, Diurnal, Ramp, Steps
 
 DIURNAL_PIECES = 288  # five minutes each; straight lines miss the smooth curve by 1e-4 of the peak
 
@@ -98,7 +98,7 @@ class RateCurve:
             yield from self.pieces
 
 
-def curve_of(rate: Curve, factor: float = 1.0) -> RateCurve:
+def curve_of(rate: ConstantRate | Ramp | Steps | Diurnal, factor: float = 1.0) -> RateCurve:
     """The curve that a plan describes; `factor` multiplies a plain rate."""
     if isinstance(rate, ConstantRate):
         per_s = rate.rate * factor
@@ -107,7 +107,6 @@ def curve_of(rate: Curve, factor: float = 1.0) -> RateCurve:
         return RateCurve((Piece(rate.over, rate.start, rate.end),), "hold")
     if isinstance(rate, Steps):
         return RateCurve(tuple(Piece(rate.each, r, r) for r in rate.rates), "stop")
-    assert not isinstance(rate, ServegenRates)  # many curves: servegen.py
     return RateCurve(tuple(_diurnal(rate)), "repeat")
 
 

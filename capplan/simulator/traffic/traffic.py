@@ -72,13 +72,13 @@ class Traffic:
         num_requests: int | None,
         duration_s: float | None,
         assumptions: Sequence[Assumption] = (),
-        text: str = "",
+        texts: Sequence[str] = (),
     ) -> None:
         self._parts = tuple(parts)
         self.closed_loop = closed_loop
         self.num_requests = num_requests  # None: to the end of the trace, the curve or the time
         self.duration_s = duration_s
-        self.text = text  # one line for people
+        self.texts = tuple(texts)  # one line a class, for people
         self._assumptions = tuple(assumptions)
         self._sessions: dict[str, Sessions] = {}
         self._left = 0

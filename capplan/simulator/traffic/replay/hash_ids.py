@@ -1,0 +1,59 @@
+"""Prefix identity from block hashes: an id stands for its block and for all before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capplan.simulator.requests import Segment
+
+Id = int | str
+
+
+class PrefixTree:
+    """Turns chains of ids into few segments: one for each run of blocks that came together first.
+
+    Blocks that were new in one request form a stream; a later request shares its beginning and
+    branches off into a stream of its own. An id counts together with the block before it, so that
+    files whose ids name only the content of a block are read rightly too.
+    """
+
+    def __init__(self, block_tokens: int, name: str) -> None:
+        self._block_tokens, self._name = block_tokens, name
+        self._nodes: dict[tuple[int, Id], int] = {}  # (node before, id) -> node
+        self._streams: list[int] = []  # of each node
+        self._depths: list[int] = []  # blocks of its stream up to and with each node
+        self._num_streams = 0
+
+    def prefix(self, ids: Sequence[Id], prompt_tokens: int) -> tuple[Segment, ...]:
+        """The segments of a prompt; the last block may be cut short."""
+        runs: list[list[int]] = []  # stream, blocks
+        node = -1
+        for block in ids[: -(-prompt_tokens // self._block_tokens)]:
+            node = self._child(node, block)
+            stream, depth = self._streams[node], self._depths[node]
+            if runs and runs[-1][0] == stream:
+                runs[-1][1] = depth
+            else:
+                runs.append([stream, depth])
+        left, chain = prompt_tokens, []
+        for stream, blocks in runs:
+            tokens = min(left, blocks * self._block_tokens)
+            chain.append((f"{self._name}{stream}", tokens))
+            left -= tokens
+        return tuple(chain)
+
+    def _child(self, parent: int, block: Id) -> int:
+        known = self._nodes.get((parent, block))
+        if known is not None:
+            return known
+        node = len(self._streams)
+        self._nodes[parent, block] = node
+        # The node made just before is the parent: the same run of new blocks goes on.
+        if parent == node - 1 and parent >= 0:
+            self._streams.append(self._streams[parent])
+            self._depths.append(self._depths[parent] + 1)
+        else:
+            self._streams.append(self._num_streams)
+            self._depths.append(1)
+            self._num_streams += 1
+        return node
