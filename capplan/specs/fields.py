@@ -54,7 +54,7 @@ def _quantity(parse: Callable[..., Any], example: str, least: str, most: str) ->
             raise QuantityError(f"`{value}` is out of range", hint=hint)
         return found
 
-    return BeforeValidator(validate)
+    return BeforeValidator(validate, json_schema_input_type=str)
 
 
 def _iso_date(value: Any) -> Any:

@@ -24,9 +24,9 @@ DEFAULT_SLO_PERCENTILE = 99.0
 
 def _share(value: Any) -> Any:
     """`90 %` or 0.9."""
-    if isinstance(value, str):
-        return units.parse_fraction(value, positive=True)
-    return value
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise QuantityError(f"{shown(value)} is not a share", hint="write 0.9 or 90 %")
+    return units.parse_fraction(str(value), positive=True)
 
 
 def _price(value: Any) -> Any:
@@ -48,11 +48,13 @@ def _duration(value: Any) -> Any:
     return units.parse_duration(value, positive=True)
 
 
-Share = Annotated[float, BeforeValidator(_share), Field(gt=0, le=1, allow_inf_nan=False)]
+Share = Annotated[float, BeforeValidator(_share, json_schema_input_type=str | float)]
 PercentileNumber = Annotated[float, Strict(), Field(gt=0, lt=100, allow_inf_nan=False)]
-Money = Annotated[float, BeforeValidator(_price)]
+Money = Annotated[float, BeforeValidator(_price, json_schema_input_type=str)]
 Degree = Annotated[int, Strict(), Field(ge=1, le=1024)]
-LongSeconds = Annotated[float, BeforeValidator(_duration), Field(le=31 * 86_400)]
+LongSeconds = Annotated[
+    float, BeforeValidator(_duration, json_schema_input_type=str), Field(le=31 * 86_400)
+]
 
 
 class SloLimit(Spec):
@@ -62,7 +64,7 @@ class SloLimit(Spec):
     )
 
 
-Limit = Annotated[SloLimit, BeforeValidator(_limit)]
+Limit = Annotated[SloLimit, BeforeValidator(_limit, json_schema_input_type=str | SloLimit)]
 
 
 class Slos(Spec):
@@ -119,15 +121,15 @@ class Plan(Spec):
     note: Text | None = None
     model: Text = Field(description="A catalogue name, a YAML file, or a config.json.")
     hardware: Text = Field(description="A catalogue name or a YAML file.")
-    deployment: PlanDeployment = PlanDeployment()
-    engine: PlanEngine = VllmEngine()
-    traffic: TrafficSpec = TrafficSpec()
+    deployment: PlanDeployment = Field(default_factory=PlanDeployment)
+    engine: PlanEngine = Field(default_factory=VllmEngine)
+    traffic: TrafficSpec = Field(default_factory=TrafficSpec)
     clients: ClientsSpec | None = None
     admission: AdmissionSpec | None = None
     router: RouterSpec | None = None
     failures: Annotated[tuple[FailureSpec, ...], Field(max_length=1000)] = ()
     slos: Slos | None = None
-    simulation: PlanSimulation = PlanSimulation()
+    simulation: PlanSimulation = Field(default_factory=PlanSimulation)
 
 
 def read_plan(path: Path) -> tuple[Plan, Document]:
