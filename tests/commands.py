@@ -46,6 +46,9 @@ COMMANDS = [
         "capplan.simulate/1",
         exit_code=1,
     ),
+    Command(
+        "accuracy", "accuracy tests/data/measured_runs.csv --by gpu --worst 2", "capplan.accuracy/1"
+    ),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),
     Command("hardware-show", "hardware show h100-sxm-80gb", "capplan.hardware/1"),
     Command("models-list", "models list", "capplan.models-list/1"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 
-def option(name: str, metavar: str, help_text: str, *, also: str | None = None) -> Any:
+def _option(name: str, metavar: str, help_text: str, *, also: str | None = None) -> Any:
     names = [name] if also is None else [name, also]
     return typer.Option(*names, metavar=metavar, help=help_text, show_default=False)
 
@@ -16,22 +16,24 @@ Text = str | None
 
 Qps = Annotated[
     Text,
-    option("--qps", "RATE", "Arrival rate: 100, 300/min or 5M/day [default: 100]."),
+    _option("--qps", "RATE", "Arrival rate: 100, 300/min or 5M/day [default: 100]."),
 ]
-PeakFactor = Annotated[Text, option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")]
+PeakFactor = Annotated[
+    Text, _option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")
+]
 PromptTokens = Annotated[
-    Text, option("--prompt-tokens", "TOKENS", "Mean prompt: 1024, 8k or 8Ki [default: 1024].")
+    Text, _option("--prompt-tokens", "TOKENS", "Mean prompt: 1024, 8k or 8Ki [default: 1024].")
 ]
-OutputTokens = Annotated[Text, option("--output-tokens", "TOKENS", "Mean output [default: 256].")]
+OutputTokens = Annotated[Text, _option("--output-tokens", "TOKENS", "Mean output [default: 256].")]
 SloTtft = Annotated[
-    Text, option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
+    Text, _option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
 ]
 SloTpot = Annotated[
-    Text, option("--slo-tpot", "DURATION", "Limit on time per output token [default: 25ms].")
+    Text, _option("--slo-tpot", "DURATION", "Limit on time per output token [default: 25ms].")
 ]
 Model = Annotated[
     Text,
-    option(
+    _option(
         "--model", "NAME|FILE",
         "A catalogue name, a YAML file, or a Hugging Face config.json or its folder "
         "[default: llama-3.1-8b].",
@@ -39,54 +41,56 @@ Model = Annotated[
 ]  # fmt: skip
 Hardware = Annotated[
     Text,
-    option("--hardware", "NAME|FILE", "An accelerator [default: a100-sxm-80gb]."),
+    _option("--hardware", "NAME|FILE", "An accelerator [default: a100-sxm-80gb]."),
 ]
 HardwareList = Annotated[
     Text,
-    option(
+    _option(
         "--hardware", "NAME[,NAME...]",
         "One accelerator, or several to compare [default: a100-sxm-80gb].",
     ),
 ]  # fmt: skip
 Dtype = Annotated[
     Text,
-    option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),
+    _option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),
 ]
 KvDtype = Annotated[
     Text,
-    option("--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations]."),
+    _option("--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations]."),
 ]
-Tp = Annotated[Text, option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
-TpOne = Annotated[Text, option("--tp", "N", "Tensor-parallel degree [default: 1].")]
+Tp = Annotated[Text, _option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
+TpOne = Annotated[Text, _option("--tp", "N", "Tensor-parallel degree [default: 1].")]
 GpuMemory = Annotated[
     Text,
-    option(
+    _option(
         "--gpu-memory", "SIZE",
         "Memory of one GPU, say of a MIG slice [default: what a process sees, on file].",
     ),
 ]  # fmt: skip
 GpuMemoryUtilization = Annotated[
     Text,
-    option(
+    _option(
         "--gpu-memory-utilization", "SHARE",
         "Share of the visible memory that the engine takes [default: 0.9].",
     ),
 ]  # fmt: skip
 Reserve = Annotated[
     Text,
-    option(
+    _option(
         "--reserve", "SIZE",
         "Runtime and activations a GPU, beside weights and KV [default: 3.5GB].",
     ),
 ]  # fmt: skip
-BlockSize = Annotated[Text, option("--block-size", "TOKENS", "Tokens in a KV block [default: 16].")]
+BlockSize = Annotated[
+    Text, _option("--block-size", "TOKENS", "Tokens in a KV block [default: 16].")
+]
 MaxNumBatchedTokens = Annotated[
     Text,
-    option("--max-num-batched-tokens", "TOKENS", "Token budget of a step [default: 8192]."),
+    _option("--max-num-batched-tokens", "TOKENS", "Token budget of a step [default: 8192]."),
 ]
 MaxModelLen = Annotated[
     Text,
-    option(
+    _option(
         "--max-model-len", "TOKENS",
         "Longest request that the engine admits [default: the model's context].",
     ),
@@ -108,57 +112,57 @@ EnablePrefixCaching = Annotated[
     ),
 ]
 Engine = Annotated[
-    Text, option("--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].")
+    Text, _option("--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].")
 ]
 EngineVersion = Annotated[
-    Text, option("--engine-version", "VERSION", "Its version, say 0.11 [default: the newest].")
+    Text, _option("--engine-version", "VERSION", "Its version, say 0.11 [default: the newest].")
 ]
 EngineLog = Annotated[
     Text,
-    option(
+    _option(
         "--engine-log", "FILE",
         "A pasted start-up log: read, compared, and used for whatever is not given.",
         also="--vllm-log",
     ),
 ]  # fmt: skip
-Pp = Annotated[Text, option("--pp", "N", "Pipeline stages [default: 1].")]
+Pp = Annotated[Text, _option("--pp", "N", "Pipeline stages [default: 1].")]
 Dcp = Annotated[
-    Text, option("--dcp", "N", "Decode context parallel: ranks that share tokens [default: 1].")
+    Text, _option("--dcp", "N", "Decode context parallel: ranks that share tokens [default: 1].")
 ]
 DpAttention = Annotated[
     Text,
-    option(
+    _option(
         "--dp-attention", "N",
         "Copies of the attention that share the experts (expert parallel) [default: 1].",
     ),
 ]  # fmt: skip
 MaxNumSeqs = Annotated[
-    Text, option("--max-num-seqs", "N", "Running requests [default: the engine's, by GPU].")
+    Text, _option("--max-num-seqs", "N", "Running requests [default: the engine's, by GPU].")
 ]
 KvUtilization = Annotated[
     Text,
-    option(
+    _option(
         "--gpu-memory-utilization", "SHARE",
         "Share of the memory, by the engine's own rule [default: the engine's].",
     ),
 ]  # fmt: skip
 KvReserve = Annotated[
     Text,
-    option(
+    _option(
         "--reserve", "SIZE",
         "A flat sum beside weights and KV, in place of the engine's itemised terms.",
     ),
 ]  # fmt: skip
 KvBatchedTokens = Annotated[
     Text,
-    option(
+    _option(
         "--max-num-batched-tokens", "TOKENS",
         "Token budget of a step [default: the engine's, by GPU].",
     ),
 ]  # fmt: skip
 Lengths = Annotated[
     Text,
-    option(
+    _option(
         "--lengths", "LIST|DIST|@FILE",
         "Request lengths: 35,12,67 or lognormal:1280,0.8 or normal:1024,200 or uniform:64-2048; "
         "@lengths.txt, one a line; @trace.csv:column [default: lognormal:1280,0.8].",
@@ -166,48 +170,52 @@ Lengths = Annotated[
 ]  # fmt: skip
 ReplicaTokensPerS = Annotated[
     Text,
-    option(
+    _option(
         "--replica-tokens-per-s", "NUMBER",
         "Output tokens/s of one replica, where you measured it; replaces our decode bound.",
     ),
 ]  # fmt: skip
-Spares = Annotated[Text, option("--spares", "N", "Spare replicas [default: 1].")]
+Spares = Annotated[Text, _option("--spares", "N", "Spare replicas [default: 1].")]
 GpusPerNode = Annotated[
-    Text, option("--gpus-per-node", "N", "Round up to whole nodes of N [default: the usual].")
+    Text, _option("--gpus-per-node", "N", "Round up to whole nodes of N [default: the usual].")
 ]
 Price = Annotated[
-    Text, option("--price", "MONEY", "Dollars a GPU-hour [default: the list price on file].")
+    Text, _option("--price", "MONEY", "Dollars a GPU-hour [default: the list price on file].")
 ]
 Batches = Annotated[
-    Text, option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
+    Text, _option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
 ]
 Contexts = Annotated[
     Text,
-    option("--context", "TOKENS[,TOKENS...]", "Context lengths [default: 2048,8192]."),
+    _option("--context", "TOKENS[,TOKENS...]", "Context lengths [default: 2048,8192]."),
 ]
-Context = Annotated[Text, option("--context", "TOKENS", "Context of one sequence [default: 8192].")]
+Context = Annotated[
+    Text, _option("--context", "TOKENS", "Context of one sequence [default: 8192].")
+]
 StaticLength = Annotated[
     Text,
-    option(
+    _option(
         "--static-length", "TOKENS",
         "What static pre-allocation gives each request [default: the longest].",
     ),
 ]  # fmt: skip
-Plot = Annotated[Text, option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")]
+Plot = Annotated[
+    Text, _option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")
+]
 ConfigFile = Annotated[
     str,
     typer.Argument(metavar="CONFIG.json", help="A Hugging Face config.json, or its folder."),
 ]
 Name = Annotated[
-    Text, option("--name", "NAME", "The model's name [default: as the config or its folder].")
+    Text, _option("--name", "NAME", "The model's name [default: as the config or its folder].")
 ]
 Output = Annotated[
-    Text, option("--output", "FILE", "A new file to write to [default: standard output].")
+    Text, _option("--output", "FILE", "A new file to write to [default: standard output].")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Format = Annotated[
     Text,
-    option(
+    _option(
         "--format", "auto|table|tsv",
         "Tables for people or tab-separated [default: auto, by where the output goes].",
     ),
@@ -220,7 +228,7 @@ MeasuredFile = Annotated[
     ),
 ]
 By = Annotated[
-    Text, option("--by", "COLUMN[,COLUMN...]", "Errors for each value of these columns too.")
+    Text, _option("--by", "COLUMN[,COLUMN...]", "Errors for each value of these columns too.")
 ]
 Where = Annotated[
     list[str] | None,
@@ -231,9 +239,56 @@ Where = Annotated[
 ]  # fmt: skip
 Core = Annotated[bool, typer.Option("--core", help="Only rows with core = 1.", show_default=False)]
 Worst = Annotated[
-    Text, option("--worst", "N", "Show the N worst rows, with their parts [default: 5].")
+    Text, _option("--worst", "N", "Show the N worst rows, with their parts [default: 5].")
 ]
 Predictions = Annotated[
-    Text, option("--predictions", "OUT.csv", "Also write the predictions: id and the metrics.")
+    Text, _option("--predictions", "OUT.csv", "Also write the predictions: id and the metrics.")
 ]
-Jobs = Annotated[Text, option("--jobs", "N", "Processes [default: one a processor].")]
+Jobs = Annotated[Text, _option("--jobs", "N", "Processes [default: one a processor].")]
+
+ResultFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RESULTS...",
+        help="Result files of vllm bench, SGLang, guidellm, aiperf, genai-perf, inference-perf; "
+        "folders of them; or a CSV of measured runs.",
+    ),
+]
+RunModel = Annotated[Text, _option("--model", "NAME", "The model [default: as the files say].")]
+RunHardware = Annotated[
+    Text, _option("--hardware", "NAME", "The accelerator [default: as the files say].")
+]
+RunGpus = Annotated[
+    Text, _option("--gpus", "N", "GPUs of the server [default: TP, or the files'].")
+]
+RunTp = Annotated[
+    Text, _option("--tp", "N", "Tensor-parallel degree [default: the least that fits].")
+]
+RunEngine = Annotated[Text, _option("--engine", "NAME", "vLLM, SGLang, ... [default: the files'].")]
+RunDtype = Annotated[
+    Text, _option("--dtype", "FORMAT", "Weights [default: as the model's name says].")
+]
+RunKvDtype = Annotated[Text, _option("--kv-dtype", "FORMAT", "KV cache [default: the engine's].")]
+RunBatchedTokens = Annotated[
+    Text, _option("--max-num-batched-tokens", "TOKENS", "Token budget [default: the engine's].")
+]
+RunWorkload = Annotated[
+    Text,
+    _option("--workload", "KIND", "closed, poisson, burst, ... [default: as the files say]."),
+]
+RunConcurrency = Annotated[
+    Text, _option("--concurrency", "N", "Requests in flight [default: as the files say].")
+]
+RunPromptTokens = Annotated[
+    Text, _option("--prompt-tokens", "TOKENS", "Mean prompt [default: as the files say].")
+]
+RunOutputTokens = Annotated[
+    Text, _option("--output-tokens", "TOKENS", "Mean output [default: as the files say].")
+]
+CalibrationOutput = Annotated[
+    Text, _option("--output", "FILE", "A new file for the calibration [default: none].")
+]
+Calibration = Annotated[
+    Text,
+    _option("--calibration", "FILE", "What `capplan calibrate` learnt [default: none]."),
+]

@@ -10,6 +10,7 @@ from capplan import units
 from capplan.errors import CapplanError, UnsupportedError
 from capplan.performance.kv_engine import Deployment
 from capplan.performance.kv_pool import KvPool
+from capplan.performance.overheads import EngineOverheads, engine_overheads
 from capplan.performance.rates import Rates, compute_format, derated_rates
 from capplan.performance.step import StepModel
 from capplan.planner.parallelism import check_tp
@@ -20,9 +21,9 @@ from capplan.simulator.config import (
     KvGroup,
     SchedulerConfig,
 )
-from capplan.simulator.model_step_time import ModelContextTime, ModelStepTime
-from capplan.simulator.step_time import ContextTime, StepTime
+from capplan.simulator.model_step_time import ModelStepTime
 from capplan.specs.engine import EngineSpec, version_key
+from capplan.specs.engine_performance import engine_performance
 from capplan.specs.kv_cache import has_states
 
 # From this version on the scheduler follows the current rules; 0.11 stands for those before.
@@ -159,12 +160,25 @@ class Serving:
             )
 
     @cached_property
+    def overheads(self) -> EngineOverheads:
+        """Host time, launches and front end of the engine's version."""
+        profile = self.profile
+        version = version_key(profile.versions.first)
+        return engine_overheads(engine_performance(profile.engine, version))
+
+    @cached_property
     def rates(self) -> Rates:
         deployment, engine = self.deployment, self.deployment.engine
         model, hardware = deployment.model, deployment.hardware
         weights = engine.dtype or model.stored_format
         compute = compute_format(hardware, weights, model.activation_dtype)
-        return derated_rates(hardware, deployment.tp, compute, pp=engine.pp)
+        return derated_rates(
+            hardware,
+            deployment.tp,
+            compute,
+            pp=engine.pp,
+            fixed_factor=self.overheads.fixed_factor,
+        )
 
     @cached_property
     def steps(self) -> StepModel:
@@ -178,14 +192,13 @@ class Serving:
             kv_dtype=engine.kv_dtype,
             pp=engine.pp,
             ep=self.ep,
+            engine=self.overheads,
         )
 
     @cached_property
-    def step_time(self) -> StepTime | ContextTime:
-        """Quick where attention is full everywhere; else asked with every context."""
-        if self.steps.windows == (None,):
-            return ModelStepTime(self.steps)
-        return ModelContextTime(self.steps)
+    def step_time(self) -> ModelStepTime:
+        """What the scheduler's clock asks."""
+        return ModelStepTime(self.steps)
 
 
 def pool_tokens(serving: Serving) -> str:

@@ -97,4 +97,5 @@ def _run(question: SimulateQuestion, seed: int, progress: Progress) -> RunData:
         return open_replica(config, step_time, finished, watch=watch)
 
     outcome = simulate_fleet(traffic, make, replace(question.fleet, seed=seed))
-    return of_outcome(outcome, statistics, serving.num_replicas)
+    front_end_s = serving.overheads.ttft_s
+    return of_outcome(outcome, statistics, serving.num_replicas, front_end_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -72,15 +72,19 @@ class RunData:
 
 
 def of_outcome(
-    outcome: FleetOutcome, statistics: Sequence[StepStatistics], num_replicas: int
+    outcome: FleetOutcome,
+    statistics: Sequence[StepStatistics],
+    num_replicas: int,
+    front_end_s: Callable[[int], float],
 ) -> RunData:
-    """A whole run."""
+    """A whole run. A client sees every token later by what the front end takes for a prompt."""
     sent = {client.id: client.sent_s for client in outcome.clients if client.num_attempts > 1}
     records: Iterable[RequestRecord] = outcome.records
     if sent:
         # A copy is named `id#2`; its client has waited since the first one.
         firsts = ((record, record.id.partition("#")[0]) for record in records)
         records = [r._replace(arrival_s=sent.get(id, r.arrival_s)) for r, id in firsts]
+    records = [_seen(record, front_end_s(record.prompt_tokens)) for record in records]
     others = [client for client in outcome.clients if client.end != "ok"]
     lives = [life for replica in outcome.replicas for life in replica.lives]
     if outcome.interrupted:  # who was still under way has not failed
@@ -101,6 +105,12 @@ def of_outcome(
         num_attempts=counts.num_attempts,
         scheduled_tokens=counts.computed_tokens,
         wasted_tokens=counts.wasted_tokens,
+    )
+
+
+def _seen(record: RequestRecord, later_s: float) -> RequestRecord:
+    return record._replace(
+        first_token_s=record.first_token_s + later_s, finish_s=record.finish_s + later_s
     )
 
 

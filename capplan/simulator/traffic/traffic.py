@@ -25,6 +25,14 @@ class ClosedLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run can want of one class at most; None where the whole may take all of it."""
+
+    num_requests: int | None
+    duration_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """One class in one run: its stream, and its conversations where it has any."""
 

@@ -23,20 +23,12 @@ from capplan.simulator.traffic.replay.rows import Row, checked
 from capplan.simulator.traffic.replay.trace_file import TraceFile
 from capplan.simulator.traffic.streams import stream
 from capplan.simulator.traffic.timing import Timing
-from capplan.simulator.traffic.traffic import Started
+from capplan.simulator.traffic.traffic import Limits, Started
 from capplan.specs.randomness import Pauses
-from capplan.specs.traffic import DEFAULT_OUTPUT_TOKENS, Trace, TrafficClass
+from capplan.specs.traffic import Trace, TrafficClass
 from capplan.units import format_duration
 
 _new: Any = tuple.__new__
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of a file a run can want at most."""
-
-    num_requests: int | None
-    duration_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +54,8 @@ class ReplayPart:
         self.file = TraceFile(trace, folder)
         self._prompt = resolved(spec.prompt, 1, folder) if spec.prompt else None
         self._output = resolved(spec.output, 1, folder) if spec.output else None
+        if self._output is None:
+            self.file.need_outputs()
         self._timing = Timing(spec, seed, name, folder)
         self.skipped: Counter[str] = Counter()
         waits = think_time is not None
@@ -74,13 +68,6 @@ class ReplayPart:
             )
 
     @property
-    def lacks_outputs(self) -> bool:
-        """Whether outputs that the file may not have are nowhere said."""
-        return self._output is None and (
-            not self.file.has_outputs or self.file.format == "vllm-custom"
-        )
-
-    @property
     def has_follow_ups(self) -> bool:
         return self._think_time is not None
 
@@ -90,7 +77,9 @@ class ReplayPart:
         if self.has_own_times:
             sums = self._sums
             return (sums.num_requests - 1) / sums.span_s if sums.span_s else None
-        return None if self.has_follow_ups else self._timing.mean_per_s
+        if self.has_follow_ups:
+            return None
+        return self._timing.mean_per_s(self._limits.num_requests, self._limits.duration_s)
 
     @property
     def mean_prompt_tokens(self) -> float:
@@ -130,21 +119,30 @@ class ReplayPart:
 
     def _rows(self, skipped: Counter[str]) -> Iterator[Row]:
         file, skip = str(self.file.path), self.trace.skip_bad_rows
-        return checked(self.file.rows(), file, skip, skipped)
+        return checked(self.file.rows(self._output is None), file, skip, skipped)
 
     def _maker(self) -> BodyMaker:
         spec = self._spec
         return BodyMaker(
             self._prompt,
             self._output,
-            resolved(None, DEFAULT_OUTPUT_TOKENS, Path()),
-            PrefixTree(self.trace.block_tokens, f"block {self.name}"),
+            self._tree,
             self.trace.sessions,
             spec.max_tokens,
             spec.priority,
             self._seed,
             self.name,
         )
+
+    @cached_property
+    def _tree(self) -> PrefixTree:
+        """Of all rows that a run may read: one pass over the file, where it has block hashes."""
+        chains: Iterator[tuple[int | str, ...]] = iter(())
+        if self.file.has_hash_ids:
+            from_start = not (self.trace.start or self.trace.sort)
+            most = self._limits.num_requests if from_start else None
+            chains = (row.hash_ids for row in islice(self._rows(Counter()), most))
+        return PrefixTree(chains, self.trace.block_tokens, f"block {self.name}")
 
     @cached_property
     def _sums(self) -> _Sums:
