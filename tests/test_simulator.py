@@ -17,7 +17,7 @@ from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
 from capplan.simulator.config import KvGroup, SchedulerConfig
 from capplan.simulator.detailed_clock import DetailedReplica
-from capplan.simulator.model_step_time import ModelContextTime, ModelStepTime
+from capplan.simulator.model_step_time import ModelStepTime
 from capplan.simulator.requests import Outcome, Request
 from capplan.simulator.simulate import simulate
 from capplan.simulator.step_time import AffineStepTime, HostTime
@@ -336,20 +336,6 @@ def test_cpu_time_is_passed_by_a_growing_context() -> None:
     outcome = simulate([Request("r", 0.0, 900, 300)], config(), step)
     contexts = range(900, 1200)
     assert outcome.end_s == pytest.approx(sum(max(0.02, 0.01 + 1e-5 * c) for c in contexts))
-
-
-def test_windowed_models_go_by_contexts() -> None:
-    """gemma-3 reads at most its window in most layers; the sums are taken request by request."""
-    model = step_model("gemma-3-27b")
-    with pytest.raises(ValueError, match="windows"):
-        ModelStepTime(model)
-    groups = (KvGroup("sliding", 16, 1024), KvGroup("full", 16))
-    settings = config(kv_groups=groups, enable_prefix_caching=False, async_scheduling=False)
-    outcome = simulate([Request("r", 0.0, 3000, 3)], settings, ModelContextTime(model))
-    prefill = model.mixed(0, {}, [Chunk(3000)]).total_s
-    decodes = [model.decode(1, {None: float(c), 1024: 1024.0}).total_s for c in (3001, 3002)]
-    assert outcome.records[0].ttft_s == pytest.approx(prefill)
-    assert outcome.records[0].e2e_s == pytest.approx(prefill + sum(decodes))
 
 
 def test_a_stream_is_read_one_request_ahead() -> None:

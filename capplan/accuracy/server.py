@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capplan.accuracy.settings import RunSettings
-from capplan.accuracy.step_table import StepTable
+from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
+from capplan.performance.overheads import EngineOverheads, engine_overheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
+from capplan.simulator.model_step_time import ModelStepTime
+from capplan.specs.engine_performance import engine_performance
 
-# HTTP, tokenizer and detokenizer of a request.
-_FRONT_END_S = {
-    "vllm": 0.01,
-    "sglang": 0.013,
-    "tensorrt-llm": 0.02,
-    "tgi": 0.014,
-    "turbomind": 0.007,
+_LAST_CPP = (0, 20)  # of TensorRT-LLM: later ones run on PyTorch
+_EXPERT_FAMILIES = {
+    "marlin": "marlin",
+    "cutlass": "cutlass",
+    "triton": "triton",
+    "trtllm": "trtllm-gen",
+    "flashinfer trtllm": "trtllm-gen",
 }
-_PROMPT_TOKEN_S = 2e-6
 
 
 @dataclass(frozen=True)
 class Server:
     settings: RunSettings
-    steps: StepTable
+    model: StepModel
+    steps: ModelStepTime
     deployment: Deployment
 
     def front_end_s(self, prompt_tokens: float) -> float:
-        """What a client waits for beside the engine's steps."""
-        return _FRONT_END_S[self.settings.engine.kind] + _PROMPT_TOKEN_S * prompt_tokens
+        """What a client waits for beside the engine's steps: HTTP, tokenizer, detokenizer."""
+        return self.model.engine.ttft_s(prompt_tokens)
 
     def kv_tokens(self, context_tokens: float, longest_tokens: int) -> tuple[float, str | None]:
         """Tokens that the pool holds in requests of this length, over all attention copies.
 
-        Stages of a pipeline work on batches of their own, which share the pool: each has a part.
         A run that took place had room for its longest request, whatever the estimate; the second
         value says so.
         """
@@ -51,34 +53,81 @@ class Server:
             return float("inf")
         blocks = pool.decode_blocks(length)
         tokens = length * pool.usable_blocks / blocks if blocks else float("inf")
-        return tokens * self.settings.dp / self.settings.pp
+        return tokens * self.settings.dp
 
 
 # Filled as rows ask for it; specifications are not hashable, their catalogue names are.
-_STEPS: dict[tuple[str, str, int, str | None, str], StepTable] = {}
+_STEPS: dict[tuple[object, ...], tuple[StepModel, ModelStepTime]] = {}
 
 
-def server_of(settings: RunSettings) -> Server:
+def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) -> Server:
     """Raises CapplanError where the accelerator cannot compute in this format."""
-    tp = settings.tp * settings.dp
-    key = settings.model_id, settings.hardware_id, tp, settings.dtype, settings.kv_dtype
+    engine = overheads_of(settings)
+    key = (
+        settings.model_id,
+        settings.hardware_id,
+        settings.tp,
+        settings.pp,
+        settings.dp,
+        settings.ep,
+        settings.dtype,
+        settings.kv_dtype,
+        engine.name,
+        engine.cuda_graph_max_bs,
+        settings.moe_backend,
+        calibration,
+    )
     steps = _STEPS.get(key)
     if steps is None:
-        steps = _STEPS[key] = _step_table(settings, tp)
-    return Server(settings, steps, _deployment(settings))
+        model = _step_model(settings, engine, calibration)
+        steps = _STEPS[key] = model, ModelStepTime(model)
+    return Server(settings, *steps, _deployment(settings))
 
 
-def _step_table(settings: RunSettings, tp: int) -> StepTable:
-    rates = derated_rates(settings.hardware, tp)
-    model = StepModel(
+def overheads_of(settings: RunSettings) -> EngineOverheads:
+    """What the engine takes beside the GPU's kernels, with the run's own settings in it."""
+    engine = settings.engine
+    version, variant = engine.version, None
+    if engine.kind == "tensorrt-llm" and not engine.is_pytorch:
+        # Foreign version numbers (NIM's, TensorRT's) say nothing about the backend.
+        version, variant = _LAST_CPP, engine.variant
+    found = engine_overheads(engine_performance(engine.kind, version, engine.month, variant))
+    return replace(
+        found,
+        cuda_graph_max_bs=settings.cuda_graph_max_bs or found.cuda_graph_max_bs,
+        expert_backends=_expert_families(settings.moe_backend) or found.expert_backends,
+    )
+
+
+def _expert_families(backend: str) -> dict[str, tuple[str, ...]]:
+    """The kernel family that a row's `moe_backend` names; empty where it says nothing."""
+    text = backend.lower()
+    named = [family for word, family in _EXPERT_FAMILIES.items() if text.startswith(word)]
+    return {"default": (named[0],), "weight-only": (named[0],)} if named else {}
+
+
+def _step_model(
+    settings: RunSettings, engine: EngineOverheads, calibration: Calibration
+) -> StepModel:
+    rates = derated_rates(
+        settings.hardware,
+        settings.tp,
+        dp=settings.dp,
+        pp=settings.pp,
+        fixed_factor=engine.fixed_factor,
+    )
+    return StepModel(
         settings.model,
         settings.hardware,
-        rates,
-        tp=tp,
+        calibration.rates(rates),
+        tp=settings.tp,
+        pp=settings.pp,
+        dp=settings.dp,
+        ep=settings.ep,
         dtype=settings.dtype,
         kv_dtype=settings.kv_dtype,
+        engine=calibration.overheads(engine),
     )
-    return StepTable(model)
 
 
 def _deployment(settings: RunSettings) -> Deployment:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from capplan.specs.engine_performance import EnginePerformance
+
 
 @dataclass(frozen=True, slots=True)
 class EngineOverheads:
@@ -24,8 +26,9 @@ class EngineOverheads:
     front_end_s: float = 0.0  # HTTP, tokenizer, detokenizer: once a request, before its first token
     prompt_token_s: float = 0.0  # the same for each token of the prompt
     cuda_graph_max_bs: int | None = None
-    # Kernel family of routed experts by number format; None: the generation's first.
-    expert_backends: Mapping[str, str] = field(default_factory=dict)
+    # Kernel families of routed experts by number format (or `default`), the preferred one first;
+    # the first that the accelerator's generation has is taken.
+    expert_backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def ttft_s(self, prompt_tokens: float) -> float:
         """What a client waits for before and beside the engine's steps."""
@@ -33,3 +36,18 @@ class EngineOverheads:
 
 
 NO_ENGINE = EngineOverheads()
+
+
+def engine_overheads(spec: EnginePerformance) -> EngineOverheads:
+    """A family's figures."""
+    return EngineOverheads(
+        name=spec.name,
+        step_s=spec.step,
+        sequence_s=spec.sequence,
+        launch_s_per_layer=spec.launch_per_layer,
+        fixed_factor=spec.fixed_factor,
+        front_end_s=spec.front_end,
+        prompt_token_s=spec.prompt_token,
+        cuda_graph_max_bs=spec.cuda_graph_max_bs,
+        expert_backends=spec.expert_backends,
+    )

@@ -113,7 +113,11 @@ def _product(tensors: Sequence[Tensor], work: WorkModel, kernels: KernelRates) -
 
 
 def expert_layers_of(
-    work: WorkModel, kernels: KernelRates, backends: Mapping[str, str], ep: int, ranks: int
+    work: WorkModel,
+    kernels: KernelRates,
+    backends: Mapping[str, tuple[str, ...]],
+    ep: int,
+    ranks: int,
 ) -> tuple[ExpertLayers, ...]:
     """Routed experts over ``ranks`` GPUs: whole experts over ``ep``, their widths over the rest."""
     experts = [t for t in tensors_of(work.model) if t.is_matrix and t.num_experts]
@@ -125,7 +129,7 @@ def _expert_layers(
     tensors: Sequence[Tensor],
     work: WorkModel,
     kernels: KernelRates,
-    backends: Mapping[str, str],
+    backends: Mapping[str, tuple[str, ...]],
     ep: int,
     ranks: int,
 ) -> ExpertLayers:
@@ -139,7 +143,7 @@ def _expert_layers(
     width = min(min(t.shape) for t in tensors)
     outer = max(max(t.shape) for t in tensors)
     weights = sum(tensor_bytes(t, number_format) / t.copies for t in tensors)
-    backend = backends.get(curve_name(number_format)) or backends.get("default")
+    families = backends.get(curve_name(number_format)) or backends.get("default", ())
     return ExpertLayers(
         count=first.copies / first.num_experts,
         num_experts=first.num_experts,
@@ -149,5 +153,5 @@ def _expert_layers(
         weight_bytes_per_expert=weights / slices,
         ep=ep,
         imbalance=EP_IMBALANCE if ep > 1 else 1.0,
-        rate=kernels.experts(backend, number_format, compute),
+        rate=kernels.experts(families, number_format, compute),
     )

@@ -37,7 +37,8 @@ class Replica(ReplicaState):
         asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
         tokens_per_step, longest = config.max_num_batched_tokens, config.max_model_len
         paced = config.prefill_schedule_interval > 1
-        line, mixed, admit = self.step_time.line, self.step_time.mixed, self.admit
+        windows, admit = self.windows, self.admit
+        line, mixed = (windows or self.step_time).line, (windows or self.step_time).mixed
         running, waiting, calendar = self.running, self.waiting, self.calendar
         opening, in_prompt = self.opening, self.in_prompt
         cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
@@ -102,6 +103,8 @@ class Replica(ReplicaState):
                 steps = calendar[0][0] + 1 - step if calendar else 1
                 if landing and (waiting or recorder or wasteful or is_open):
                     steps = 1  # what they free, or who they are, may matter to the next pass
+                if windows:
+                    steps = min(steps, windows.until_full())
                 if (steps // size + 1) * decodes > free:
                     steps = self.steps_with_blocks(steps, step, decodes, free)
             if steps:
@@ -128,6 +131,8 @@ class Replica(ReplicaState):
                         now = start
                     context += decodes
                     done = (context - computed) // decodes - 1
+                    if windows:
+                        windows.advance(done - told)
                     if watch:
                         watch.stretch(
                             begin, done - told, decodes, segment.start, base, slope, landing
@@ -288,6 +293,8 @@ class Replica(ReplicaState):
                 now = start if asynchronous else start + dt
                 start += dt
                 fruitless = 0 if served else fruitless + 1
+                if windows:
+                    windows.advance(1)
                 if chunks:
                     newest = self.last_in_prompt
                     for seq, _ in chunks:
@@ -305,6 +312,8 @@ class Replica(ReplicaState):
                         decodes += 1
                         computed += seq.computed
                         seq.decode_since = step
+                        if windows:
+                            windows.add(seq, seq.computed)
                         last = seq.last_step = step - 2 + seq.end - seq.outputs
                         heappush(calendar, (last, seq.admission, seq))
                         if not seq.outputs:
@@ -353,6 +362,8 @@ class Replica(ReplicaState):
                             continue
                     decodes -= 1
                     computed -= step + seq.offset
+                    if windows:
+                        windows.remove(seq, step + seq.offset)
                     opening[seq.phase] -= 1
                     seq.phase = NO_STEP
             if asynchronous:

@@ -59,7 +59,7 @@ class Scheduled:
     samples: bool = False
     life: int = 0  # preemptions before: a later one makes the result stale
     context: int = 0  # at the end of the step
-    decode: bool = False
+    decode: bool = False  # one token after its prompt
 
 
 @dataclass(slots=True)
@@ -174,6 +174,7 @@ class DetailedScheduler:
                 continue
             result.carried_prefill |= seq.in_prompt
             result.items[seq] = self._give(seq, want, end)
+            result.items[seq].decode = want == 1 and not seq.in_prompt
             budget -= want
             at += 1
         return budget
@@ -317,7 +318,6 @@ class DetailedScheduler:
             item.context = seq.computed
             seq.inflight += item.tokens
             seq.in_prompt = seq.computed < seq.known + seq.placeholders
-            item.decode = item.tokens == 1
             if not seq.in_prompt:
                 item.samples = True
                 seq.drafts = 0

@@ -13,8 +13,9 @@ from capplan.simulator.open_form import OpenForm
 from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord
 from capplan.simulator.sequence import Sequence
-from capplan.simulator.step_time import ChunkSums, ContextTime, StepTime
+from capplan.simulator.step_time import ChunkSums, StepTime
 from capplan.simulator.watch import Watch
+from capplan.simulator.windows import window_sums
 
 
 class DetailedReplica(OpenForm):
@@ -23,7 +24,7 @@ class DetailedReplica(OpenForm):
     def __init__(
         self,
         config: SchedulerConfig,
-        step_time: StepTime | ContextTime,
+        step_time: StepTime,
         on_finish: Callable[[RequestRecord], object],
         *,
         cpu_s: float = 0.0,
@@ -35,11 +36,7 @@ class DetailedReplica(OpenForm):
         self.config, self.watch = config, watch
         self.last_token_s: dict[DetailedSequence, float] = {}  # for the watch
         self.cpu_s = cpu_s
-        self.contexts: Callable[[list[int], list[ChunkSums]], float] | None = None
-        if isinstance(step_time, ContextTime):
-            self.contexts = step_time.contexts
-        else:
-            self.line, self.mixed = step_time.line, step_time.mixed
+        self.step_time = step_time
         self.scheduler = DetailedScheduler(config)
         self.record_steps, self.reject = record_steps, reject
         self.steps: list[dict[str, Any]] = []
@@ -189,12 +186,11 @@ class DetailedReplica(OpenForm):
             else:
                 chunks.append((item.tokens, item.context - item.tokens))
         total = sum(contexts)
-        if self.contexts is not None:
-            dt = self.contexts(contexts, chunks)
-        elif chunks:
-            dt = self.mixed(len(contexts), total, chunks)
+        windows = window_sums(self.step_time.windows, contexts)
+        if chunks:
+            dt = self.step_time.mixed(len(contexts), total, chunks, windows)
         else:
-            base, slope, _ = self.line(len(contexts), total)
+            base, slope, _ = self.step_time.line(len(contexts), total, windows)
             dt = base + slope * total
         dt = max(dt, self.cpu_s) if self.config.async_scheduling else dt + self.cpu_s
         self.busy_s += dt

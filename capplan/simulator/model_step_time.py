@@ -8,45 +8,65 @@ coefficients.
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
+from math import inf
 
+from capplan.formulas.attention import context_reads
 from capplan.formulas.kv import tokens_held
-from capplan.performance.batch import Chunk
 from capplan.performance.step import StepModel
-from capplan.simulator.step_time import ChunkSums
+from capplan.simulator.step_time import ChunkSums, WindowSum
 
 
 class ModelStepTime:
-    """`StepModel` behind the simulator's seam, for models with full attention only."""
+    """`StepModel` behind the simulator's seam."""
 
     def __init__(self, model: StepModel) -> None:
-        if model.windows != (None,):
-            raise ValueError("attention windows need the contexts: use ModelContextTime")
         self._model = model
-        costs, stages = model.attention, model.pp
-        self._decode = costs.decode_s_per_sequence / stages
-        self._decode_read = costs.decode_s_per_position.get(None, 0.0) / stages
-        self._chunk = costs.prefill_s_per_sequence / stages
-        self._chunk_token = costs.prefill_s_per_token / stages
-        self._chunk_read = costs.prefill_s_per_position.get(None, 0.0) / stages
-        self._chunk_kv = costs.prefill_s_per_kv_token.get(None, 0.0) / stages
+        costs = model.attention
+        reads = dict(costs.decode_s_per_position)
+        self._decode = costs.decode_s_per_sequence
+        self._decode_read = reads.pop(None, 0.0)
+        self.windows = tuple(w for w in reads if w is not None)
+        self._window_reads = tuple(reads.values())
+        self._chunk = costs.prefill_s_per_sequence
+        self._chunk_token = costs.prefill_s_per_token
+        attended = dict(costs.prefill_s_per_position)
+        loaded = dict(costs.prefill_s_per_kv_token)
+        self._chunk_read = attended.pop(None, 0.0)
+        self._chunk_kv = loaded.pop(None, 0.0)
+        self._windows_read = tuple(attended.items())
+        self._windows_kv = tuple(loaded.items())
         # Steps of decodes alone; with prefill; with both; the part of the sequences.
         self._decodes: dict[int, float] = {}
         self._prefills: dict[int, float] = {}
         self._mixed: dict[int, float] = {}
         self._rows: dict[int, float] = {}
 
-    def line(self, num_decodes: int, context_tokens: int) -> tuple[float, float, float]:  # noqa: ARG002
+    def line(
+        self, num_decodes: int, context_tokens: int, windows: Items[WindowSum] = ()
+    ) -> tuple[float, float, float]:
         try:
-            fixed = self._decodes[num_decodes]
+            seconds = self._decodes[num_decodes]
         except KeyError:
-            fixed = self._model.fixed(
-                num_decodes, num_decodes, has_decodes=1.0, has_prefill=0.0
-            ).total_s
-            fixed += num_decodes * self._decode
-            self._decodes[num_decodes] = fixed
-        return fixed, self._decode_read, float("inf")
+            seconds = self._decodes_s(num_decodes)
+        slope = self._decode_read
+        for cost, (reads, growing) in zip(self._window_reads, windows, strict=True):
+            if not growing:
+                seconds += cost * reads
+                continue
+            # The sum as a straight line in the context. The whole number is the same in every
+            # step of a stretch, so that the clock does not depend on where it is asked for.
+            at_zero = reads * num_decodes - context_tokens * growing
+            seconds += cost * (at_zero / num_decodes)
+            slope += cost * growing / num_decodes
+        return seconds, slope, inf
 
-    def mixed(self, num_decodes: int, context_tokens: int, chunks: Items[ChunkSums]) -> float:
+    def mixed(
+        self,
+        num_decodes: int,
+        context_tokens: int,
+        chunks: Items[ChunkSums],
+        windows: Items[WindowSum] = (),
+    ) -> float:
         tokens = reads = loaded = 0
         for chunk, before in chunks:
             tokens += chunk
@@ -54,10 +74,14 @@ class ModelStepTime:
             loaded += before + chunk
         seconds = tokens * self._chunk_token + reads * self._chunk_read + loaded * self._chunk_kv
         seconds += len(chunks) * self._chunk
+        if self._windows_read or self._windows_kv:
+            seconds += self._in_windows_s(chunks)
         rows = num_decodes + len(chunks)
         tokens += num_decodes
         if num_decodes:
             seconds += num_decodes * self._decode + context_tokens * self._decode_read
+            for cost, (read, _) in zip(self._window_reads, windows, strict=True):
+                seconds += cost * read
         known = self._mixed if num_decodes else self._prefills
         try:
             return seconds + known[tokens] + self._rows[rows]
@@ -68,17 +92,17 @@ class ModelStepTime:
             self._rows[rows] = self._model.by_rows(rows).total_s
             return seconds + known[tokens] + self._rows[rows]
 
+    def _decodes_s(self, num_decodes: int) -> float:
+        fixed = self._model.fixed(num_decodes, num_decodes, has_decodes=1.0, has_prefill=0.0)
+        seconds = self._decodes[num_decodes] = fixed.total_s + num_decodes * self._decode
+        return seconds
 
-class ModelContextTime:
-    """`StepModel` for models with attention windows: asked with every context."""
-
-    def __init__(self, model: StepModel) -> None:
-        self._model = model
-
-    def contexts(self, decodes: Items[int], chunks: Items[ChunkSums]) -> float:
-        windows = self._model.windows
-        reads = {w: float(sum(tokens_held(c, w) for c in decodes)) for w in windows}
-        parts = [Chunk(tokens, before) for tokens, before in chunks]
-        if parts:
-            return self._model.mixed(len(decodes), reads, parts).total_s
-        return self._model.decode(len(decodes), reads).total_s
+    def _in_windows_s(self, chunks: Items[ChunkSums]) -> float:
+        """Prefill attention of layers with windows."""
+        seconds = 0.0
+        for chunk, before in chunks:
+            for window, cost in self._windows_read:
+                seconds += cost * context_reads(chunk, before, window)
+            for window, cost in self._windows_kv:
+                seconds += cost * (chunk + tokens_held(before, window))
+        return seconds

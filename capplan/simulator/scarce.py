@@ -123,6 +123,11 @@ def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
             result.context += step + seq.offset + 1
         elif served and not (seq.landing and not seq.stops):
             result.starved.add(seq)
+    if replica.windows and result.starved:
+        decodes = [s for s in order if s.last_step != NO_STEP and s in served]
+        replica.windows.serve_only([step + s.offset + 1 for s in decodes])
+    for seq in order:
+        if seq in result.starved:
             _starve(replica, seq)
     return result
 
@@ -136,6 +141,8 @@ def _take(replica: ReplicaState, blocks: int) -> None:
 def _starve(replica: ReplicaState, seq: Sequence) -> None:
     """The step passes a decode by: everything about it is due one step later."""
     replica.opening[seq.phase] -= 1
+    if replica.windows:
+        replica.windows.pass_by(replica.step + seq.offset)
     seq.offset -= 1
     seq.phase = (seq.phase + 1) % replica.block_size
     replica.opening[seq.phase] += 1

@@ -9,14 +9,14 @@ from capplan.simulator.config import SchedulerConfig
 from capplan.simulator.core import Replica
 from capplan.simulator.detailed_clock import DetailedReplica
 from capplan.simulator.requests import Outcome, Request, RequestRecord
-from capplan.simulator.step_time import ContextTime, HostTime, StepTime
+from capplan.simulator.step_time import HostTime, StepTime
 from capplan.simulator.watch import Watch
 
 
 def simulate(
     requests: Iterable[Request],
     config: SchedulerConfig,
-    step_time: StepTime | ContextTime,
+    step_time: StepTime,
     *,
     cpu_s_per_step: float = 0.0,
     on_finish: Callable[[RequestRecord], object] | None = None,
@@ -44,7 +44,7 @@ def simulate(
 
 def open_replica(
     config: SchedulerConfig,
-    step_time: StepTime | ContextTime,
+    step_time: StepTime,
     on_finish: Callable[[RequestRecord], object],
     *,
     cpu_s_per_step: float = 0.0,
@@ -55,7 +55,7 @@ def open_replica(
 
     By the counters where they cover the configuration, else request by request.
     """
-    if isinstance(step_time, ContextTime) or not config.is_plain:
+    if not config.is_plain:
         return DetailedReplica(
             config,
             step_time,

@@ -18,6 +18,7 @@ from capplan.simulator.requests import Rejection, Request, RequestRecord
 from capplan.simulator.sequence import NO_STEP, Sequence
 from capplan.simulator.step_time import ChunkSums, StepTime
 from capplan.simulator.watch import CounterWatch, Watch
+from capplan.simulator.windows import WindowCounters
 
 
 class Observer(Protocol):
@@ -69,6 +70,9 @@ class ReplicaState(OpenForm):
         self.config = config
         self.watch = CounterWatch(watch) if watch else None
         self.step_time = step_time
+        self.windows = WindowCounters(step_time) if step_time.windows else None
+        if recorder and self.windows:
+            raise ValueError("steps are recorded for step times without attention windows only")
         self.recorder = recorder
         self.reject = reject
         # Requests of fewer tokens need no closer look before they are accepted.
@@ -179,6 +183,8 @@ class ReplicaState(OpenForm):
         """Take a decode out of the counters, within the pass of `step`."""
         self.num_decodes -= 1
         self.computed -= self.step + seq.offset
+        if self.windows:
+            self.windows.remove(seq, self.step + seq.offset)
         self.opening[seq.phase] -= 1
 
     def preempt(self, seq: Sequence, *, served: bool) -> None:

@@ -27,9 +27,11 @@ class Arrivals:
 
     @property
     def text(self) -> str:
-        """As people write it."""
+        """For people."""
         if self.kind == "gamma":
             return f"gamma:{self.cv:g}"
+        if self.kind == "poisson":
+            return "Poisson"
         return f"burst:{self.size}" if self.size else self.kind
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, Strict, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, Strict, WithJsonSchema, model_validator
 
 from capplan.errors import QuantityError
 from capplan.specs.fields import Count, CountOrZero, Flag, Spec, SpecError, Text, shown
@@ -17,6 +18,7 @@ from capplan.specs.rates import (
     Diurnal,
     Factor,
     Rate,
+    ServegenRates,
     Span,
     SpanOrZero,
 )
@@ -26,6 +28,7 @@ DEFAULT_RATE_PER_S = 100.0
 DEFAULT_PROMPT_TOKENS = 1024
 DEFAULT_OUTPUT_TOKENS = 256
 DEFAULT_NUM_REQUESTS = 10_000
+MAX_TURNS = 200  # of a conversation: each is a link of its chain of prefixes
 TraceFormat = Literal[
     "auto", "azure", "burstgpt", "mooncake", "vidur", "llmservingsim", "sharegpt", "vllm-custom",
     "csv", "jsonl",
@@ -51,6 +54,14 @@ ArrivalsField = Annotated[
 PausesField = Annotated[
     Pauses, PlainValidator(lambda value: parse_pauses(_text(value, "exponential:10s"))), _TEXT
 ]
+
+
+def _popularity(text: str) -> str:
+    if not re.fullmatch(r"uniform|zipf(:\d{1,3}(\.\d+)?)?", text):
+        raise QuantityError(f"{shown(text)} is no popularity", hint="write `uniform` or `zipf:1.1`")
+    return text
+
+
 Priority = Annotated[int, Strict(), Field(ge=-(10**9), le=10**9)]
 Positive = Annotated[float, Strict(), Field(gt=0, le=1e6, allow_inf_nan=False)]
 
@@ -62,9 +73,9 @@ class SystemPrompts(Spec):
     the requests have one.
     """
 
-    count: Annotated[Count, Field(le=1_000_000)] = 1
+    count: Annotated[Count, Field(le=100_000)] = 1
     tokens: LengthsField
-    popularity: Annotated[Text, Field(pattern=r"^(uniform|zipf(:\d+(\.\d+)?)?)$")] = "uniform"
+    popularity: Annotated[Text, AfterValidator(_popularity)] = "uniform"
     share: Annotated[float, Strict(), Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
 
     @property
@@ -81,8 +92,15 @@ class Chat(Spec):
     `think_time` after the answer.
     """
 
-    turns: LengthsField
+    turns: LengthsField  # a distribution is cut at MAX_TURNS
     think_time: PausesField
+
+    @model_validator(mode="after")
+    def _few_turns(self) -> Chat:
+        turns = self.turns
+        if isinstance(turns, Lengths) and turns.limited_mean(MAX_TURNS + 1) > MAX_TURNS:
+            raise SpecError(f"are more than {MAX_TURNS} turns", "turns")
+        return self
 
 
 class ClosedLoop(Spec):
@@ -93,11 +111,25 @@ class ClosedLoop(Spec):
     ramp_up: SpanOrZero = 0.0  # the users begin evenly over this time
 
 
+class TraceColumns(Spec):
+    """What the file calls its fields, where their names do not tell."""
+
+    prompt: Text | None = None
+    output: Text | None = None
+    time: Text | None = None
+    session: Text | None = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        return {name: value for name, value in self if value is not None}
+
+
 class Trace(Spec):
     """A recorded file of requests: `docs/traffic.md` lists the formats."""
 
     file: Text
     format: TraceFormat = "auto"
+    columns: TraceColumns | None = None
     speed: Positive = 1.0  # 2 plays it twice as fast
     start: SpanOrZero = 0.0  # of the trace's own time
     end: Span | None = None
@@ -105,7 +137,9 @@ class Trace(Spec):
     sort: Flag = False  # rows whose times run backwards: put in order, or an error
     spread: SpanOrZero = 0.0  # equal times are spread at random over this time (Mooncake: 3s)
     skip_bad_rows: Flag = False
+    where: Annotated[dict[Text, Text], Field(max_length=20)] = {}  # only rows with these values
     block_tokens: Count = 512  # of one hash id
+    sessions: Flag = False  # requests of one session continue from each other's tokens
     characters_per_token: Annotated[float, Strict(), Field(ge=0.1, le=100)] = 4.0
 
     @model_validator(mode="after")
@@ -138,12 +172,22 @@ class TrafficClass(Spec):
         plain_per_s = self.rate.rate if isinstance(self.rate, ConstantRate) else 0.0
         if plain_per_s * self.peak_factor > MAX_RATE_PER_S:
             raise SpecError("is out of range with this `peak_factor`", "rate")
-        if self.trace is not None and self.chat is not None:
-            raise SpecError("and `trace` exclude each other", "chat")
+        if isinstance(self.rate, ServegenRates) and "arrivals" in self.model_fields_set:
+            raise SpecError("are those of ServeGen's clients here; leave them out", "arrivals")
+        if self.trace is not None:
+            self._replayed()
         if self.arrivals.kind == "burst" and self.arrivals.size is None and self.rate is not None:
             hint = "write `burst:40` for forty at a time, or leave out `rate`"
             raise SpecError("all at once have no `rate`", "arrivals", hint=hint)
         return self
+
+    def _replayed(self) -> None:
+        for field in ("chat", "system_prompts"):
+            if getattr(self, field) is not None:
+                raise SpecError("and `trace` exclude each other", field)
+        if self.arrivals.kind != "burst" and "arrivals" in self.model_fields_set and not self.rate:
+            hint = "with a `rate`, requests come at it; without both, as they were recorded"
+            raise SpecError("need a `rate` beside a trace", "arrivals", hint=hint)
 
 
 _OF_A_CLASS = frozenset(TrafficClass.model_fields) - {"name"}
@@ -173,7 +217,7 @@ class TrafficSpec(TrafficClass):
         return self
 
     def _closed(self) -> None:
-        for field in ("rate", "classes", "trace"):
+        for field in ("rate", "classes"):
             if getattr(self, field):
                 hint = "users send when they have their answer, at no rate of their own"
                 raise SpecError("and `closed_loop` exclude each other", field, hint=hint)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from itertools import accumulate, chain, count, islice, repeat
 from random import Random
 
 from capplan.simulator.traffic.curves import RateCurve
@@ -13,24 +13,25 @@ from capplan.specs.randomness import Arrivals
 BATCH = 1024
 
 
-def arrival_batches(
-    arrivals: Arrivals, curve: RateCurve | None, random: Random
-) -> Iterator[list[float]]:
+def all_at_once() -> Iterator[list[float]]:
+    """Time 0, without end."""
+    while True:
+        yield [0.0] * BATCH
+
+
+def arrival_batches(arrivals: Arrivals, curve: RateCurve, random: Random) -> Iterator[list[float]]:
     """Rising times in seconds, in batches, without end where the curve has none.
 
-    The first request comes after the first gap; a burst of all (no curve) is at time 0.
+    The first request comes after the first gap.
     """
-    if curve is None:
-        while True:
-            yield [0.0] * BATCH
-    yield from curve.times(_counts(gaps_of(arrivals), random))
+    return curve.times(_counts(gaps_of(arrivals), random))
 
 
 def gaps_of(arrivals: Arrivals) -> Callable[[Random], list[float]]:
     """A batch of gaps between arrivals at rate 1.
 
     Poisson: exponential gaps by inversion. Gamma with shape 1/cv^2 (vLLM's `--burstiness`) and mean
-    1. Constant: 1. A burst of n: n - 1 gaps of zero, then one of n; the first gap is n.
+    1. Constant: 1. Bursts of n: a gap of n before the first of them, and of 0 before the others.
     """
     log = math.log
     if arrivals.kind == "poisson":
@@ -39,8 +40,9 @@ def gaps_of(arrivals: Arrivals) -> Callable[[Random], list[float]]:
         shape, scale = 1 / arrivals.cv**2, arrivals.cv**2
         return lambda random: [random.gammavariate(shape, scale) for _ in range(BATCH)]
     if arrivals.kind == "burst" and arrivals.size is not None:
-        gaps = [float(arrivals.size), *[0.0] * (arrivals.size - 1)]
-        return lambda _: gaps
+        size = arrivals.size
+        gaps = chain.from_iterable(chain((float(size),), repeat(0.0, size - 1)) for _ in count())
+        return lambda _: list(islice(gaps, BATCH))
     return lambda _: [1.0] * BATCH
 
 

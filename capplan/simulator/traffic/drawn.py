@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from capplan.simulator.traffic.bodies import DrawnBodies, OneByOne, SharedPrompts
 from capplan.simulator.traffic.conversations import Sessions
-from capplan.simulator.traffic.curves import RateCurve, curve_of
 from capplan.simulator.traffic.open_class import first_turns, independent
-from capplan.simulator.traffic.traffic import Started
+from capplan.simulator.traffic.timing import Timing
+from capplan.simulator.traffic.traffic import Limits, Started
 from capplan.specs.length_files import LengthFile, read_length_file
 from capplan.specs.lengths import Lengths, parse_lengths
 from capplan.specs.randomness import Pauses
-from capplan.specs.rates import ConstantRate
 from capplan.specs.traffic import (
     DEFAULT_OUTPUT_TOKENS,
     DEFAULT_PROMPT_TOKENS,
-    DEFAULT_RATE_PER_S,
+    MAX_TURNS,
     TrafficClass,
 )
 
@@ -30,20 +30,24 @@ class DrawnPart:
     skipped: Counter[str] = Counter()  # noqa: RUF012 (drawn requests are never bad)
 
     def __init__(
-        self, spec: TrafficClass, name: str, seed: int, folder: Path, think_time: Pauses | None
-    ) -> None:
-        self.name, self._spec, self._seed = name, spec, seed
+        self, spec: TrafficClass, name: str, seed: int, folder: Path, think_time: Pauses | None,
+        limits: Limits,
+    ) -> None:  # fmt: skip
+        self.name, self._spec, self._seed, self._limits = name, spec, seed, limits
         self._think_time = spec.chat.think_time if spec.chat else think_time
         self._prompt = resolved(spec.prompt, DEFAULT_PROMPT_TOKENS, folder)
         self._output = resolved(spec.output, DEFAULT_OUTPUT_TOKENS, folder)
-        self._turns = resolved(spec.chat.turns, 1, folder) if spec.chat else None
+        self._turns = None
+        if spec.chat is not None:
+            turns = resolved(spec.chat.turns, 1, folder)
+            self._turns = replace(turns, most=min(turns.most, MAX_TURNS))
         self._shared = None
         if (prompts := spec.system_prompts) is not None:
             lengths = resolved(prompts.tokens, DEFAULT_PROMPT_TOKENS, folder)
             self._shared = SharedPrompts(
                 lengths, prompts.count, prompts.exponent, prompts.share, seed, name
             )
-        self._curve = class_curve(spec)
+        self._timing = Timing(spec, seed, name, folder)
 
     @property
     def has_follow_ups(self) -> bool:
@@ -52,9 +56,13 @@ class DrawnPart:
     @property
     def rate_per_s(self) -> float | None:
         """Requests, each turn of a conversation being one."""
-        if self._curve is None or (self.has_follow_ups and self._turns is None):
+        if self.has_follow_ups and self._turns is None:
             return None
-        return self._curve.mean_per_s * (self._turns.mean_tokens if self._turns else 1.0)
+        turns = self._turns.mean_tokens if self._turns else 1.0
+        limits = self._limits
+        sessions = limits.num_requests / turns if limits.num_requests else None
+        per_s = self._timing.mean_per_s(sessions, limits.duration_s)
+        return per_s * turns if per_s is not None else None
 
     @property
     def mean_output_tokens(self) -> float:
@@ -73,29 +81,19 @@ class DrawnPart:
         return system + own * (1 + before) + self.mean_output_tokens * before
 
     def start(self) -> Started:
-        spec, seed, name = self._spec, self._seed, self.name
-        arrivals = spec.arrivals
         if not self.has_follow_ups:
-            bodies = self._bodies(self._shared)
-            return Started(independent(arrivals, self._curve, bodies, seed, name), None)
-        sessions = Sessions(
-            OneByOne(self._bodies(None)), self._shared, self._turns, self._think_time, seed, name
-        )
-        return Started(first_turns(arrivals, self._curve, sessions, seed, name), sessions)
+            drawn = self._bodies(self._shared)
+            return Started(independent(self._timing.batches(), drawn, self.name), None)
+        bodies = OneByOne(self._bodies(None))
+        pauses, seed = self._think_time, self._seed
+        sessions = Sessions(bodies, self._shared, self._turns, pauses, seed, self.name)
+        return Started(first_turns(self._timing.batches(), sessions), sessions)
 
     def _bodies(self, shared: SharedPrompts | None) -> DrawnBodies:
         limit, priority = self._spec.max_tokens, self._spec.priority
         return DrawnBodies(
             self._prompt, self._output, shared, self._seed, self.name, limit, priority
         )
-
-
-def class_curve(spec: TrafficClass) -> RateCurve | None:
-    """The rate over time; None for all at once."""
-    if spec.arrivals.kind == "burst" and spec.arrivals.size is None:
-        return None
-    rate = spec.rate or ConstantRate(rate=DEFAULT_RATE_PER_S)
-    return curve_of(rate, spec.peak_factor)
 
 
 def resolved(lengths: Lengths | LengthFile | None, default: int, folder: Path) -> Lengths:

@@ -25,6 +25,14 @@ class ClosedLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run can want of one class at most; None where the whole may take all of it."""
+
+    num_requests: int | None
+    duration_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """One class in one run: its stream, and its conversations where it has any."""
 
@@ -72,13 +80,13 @@ class Traffic:
         num_requests: int | None,
         duration_s: float | None,
         assumptions: Sequence[Assumption] = (),
-        text: str = "",
+        texts: Sequence[str] = (),
     ) -> None:
         self._parts = tuple(parts)
         self.closed_loop = closed_loop
         self.num_requests = num_requests  # None: to the end of the trace, the curve or the time
         self.duration_s = duration_s
-        self.text = text  # one line for people
+        self.texts = tuple(texts)  # one line a class, for people
         self._assumptions = tuple(assumptions)
         self._sessions: dict[str, Sessions] = {}
         self._left = 0

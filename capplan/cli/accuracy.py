@@ -1,0 +1,78 @@
+"""`capplan accuracy`: predictions for measured runs, and how far off they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from capplan.accuracy.measured import read_measured
+from capplan.accuracy.predict import predict_all
+from capplan.accuracy.report import (
+    accuracy_result,
+    assumed,
+    check_columns,
+    selected,
+    write_predictions,
+)
+from capplan.cli.environment import environment
+from capplan.cli.exit_codes import EXIT_FINE
+from capplan.cli.inputs import Inputs
+from capplan.cli.output import show
+from capplan.errors import CapplanError
+from capplan.render.screen import Screen
+from capplan.results.accuracy import AccuracyInputs
+
+SCHEMA = "capplan.accuracy/1"
+DEFAULT_WORST = 5
+MAX_WORST = 1000
+
+
+class AccuracyOptions(NamedTuple):
+    by: str | None
+    where: list[str] | None
+    core: bool
+    worst: str | None
+    predictions: str | None
+    jobs: str | None
+
+
+def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int:
+    """Predict, compare, print, write predictions where asked, and return the exit code."""
+    inputs = Inputs()
+    runs = read_measured(Path(path))
+    where = _where(options)
+    by = tuple(name.strip() for name in (options.by or "").split(",") if name.strip())
+    check_columns(runs, by)
+    num_worst = inputs.count("--worst", options.worst, DEFAULT_WORST, None, least=0)
+    if num_worst > MAX_WORST:
+        raise CapplanError(f"--worst: {num_worst:,} is more than {MAX_WORST:,}")
+    jobs = inputs.count("--jobs", options.jobs, 0, None) if options.jobs else None
+    chosen = selected(runs, where)
+    predictions = predict_all(chosen, jobs)
+    result = accuracy_result(chosen, predictions, by, num_worst)
+    if options.predictions is not None:
+        write_predictions(predictions, Path(options.predictions))
+        environment().stderr.write(f"wrote {options.predictions}\n")
+    asked = AccuracyInputs(path, by, where, num_worst)
+    assumptions = assumed(predictions)
+
+    def screen() -> Screen:
+        from capplan.render.accuracy import screen as render
+
+        return render(result, asked, assumptions)
+
+    show(SCHEMA, asked, assumptions, result, screen, as_json=as_json, form=form)
+    return EXIT_FINE
+
+
+def _where(options: AccuracyOptions) -> dict[str, str]:
+    """`gpu=B200` -> {"gpu": "B200"}; --core is core=1."""
+    where = {"core": "1"} if options.core else {}
+    for text in options.where or []:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise CapplanError(
+                f"--where: `{text[:40]}` is not COLUMN=VALUE", hint="as in --where gpu=B200"
+            )
+        where[name.strip()] = value.strip()
+    return where

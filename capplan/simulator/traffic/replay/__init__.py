@@ -1,0 +1,1 @@
+"""Recorded requests: the formats in which people publish them, read as streams."""
