@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_INTERRUPTED, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
@@ -48,7 +49,7 @@ def answer_side_by_side(texts: Mapping[str, Any], as_json: bool, form: str) -> i
     def screen() -> Screen:
         from capplan.render.variants import screen as render
 
-        return render(result, asked[0].inputs, inputs.assumptions)
+        return render(result, asked[0].inputs, inputs.assumptions, environment().width)
 
     show(SCHEMA, asked[0].inputs, inputs.assumptions, result, screen, as_json=as_json, form=form)
     if simulated[-1].answer.result.end == "interrupted":

@@ -15,8 +15,13 @@ from capplan.simulator.latencies import NAMES, enough
 # A move is an effect from these on: a tenth of the value, a percentage point of a share.
 LEAST_RATIO = 1.1
 LEAST_SHARE = 0.01
+# Where so many more get no answer, the latencies are those of the few who got through early.
+COLLAPSE = 0.1
 MOST_EFFECTS = 4  # of each kind: the rest is in the table
-RULE = "moves of a tenth or more; of a percentage point or more for shares"
+RULE = (
+    "moves of a tenth or more, of a percentage point or more for shares; nothing is better where "
+    "a tenth more of the requests get no answer"
+)
 
 
 class Simulated(NamedTuple):
@@ -58,6 +63,9 @@ def _effects(
         if size:
             cured = (after < before) == (figure.better == "lower")
             (better if cured else worse).append((-size, Effect(figure.key, before, after)))
+    answered = next(f.values for f in figures if f.key == "answered_fraction")
+    if (answered[0] or 0.0) - (answered[index] or 0.0) > COLLAPSE:
+        better = []
     return _largest(better), _largest(worse)
 
 
@@ -97,6 +105,10 @@ LOAD: tuple[Measure, ...] = (
         lambda r: r.goodput.goodput_per_s if r.goodput else None,
     ),
     ("busy_fraction", "time busy", "share", "neither", lambda r: r.usage.busy_fraction),
+    (
+        "prefix_hit_fraction", "prefix hits", "share", "higher",
+        lambda r: r.usage.prefix_hit_fraction,
+    ),
     ("wasted_fraction", "tokens wasted", "share", "lower", lambda r: r.usage.wasted_fraction),
     (
         "num_preemptions", "preemptions", "count", "lower",

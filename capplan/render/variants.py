@@ -31,11 +31,12 @@ _SHOWS: dict[str, Callable[[float], str]] = {
 
 
 def screen(
-    result: VariantsResult, inputs: SimulateInputs, assumptions: Sequence[Assumption]
+    result: VariantsResult, inputs: SimulateInputs, assumptions: Sequence[Assumption], width: int
 ) -> Screen:
+    """`width`: of the terminal; what does not fit beside the plan goes into a further table."""
     return Screen(
         headline=_headline(result, inputs),
-        tables=[_changes(result), _side_by_side(result)],
+        tables=[_changes(result), *_side_by_side(result, width)],
         notes=[*_effects(result), MODELLED],
         assumptions=assumptions,
         next_commands=[f'capplan simulate --plan {inputs.plan} --variant "{_example(result)}"'],
@@ -76,18 +77,47 @@ def _changes(result: VariantsResult) -> Table:
     return Table("Variants", columns, rows, in_tsv=False)
 
 
-def _side_by_side(result: VariantsResult) -> Table:
-    columns = [Column("figure", "", right=False)]
-    columns += [
-        Column(f"v{index}", _two_lines(variant.name))
+GAP = 2  # between columns
+
+
+def _side_by_side(result: VariantsResult, width: int) -> list[Table]:
+    """Variants as columns; the plan as it is stands first in every table."""
+    names = ["limits", *(figure.name for figure in result.figures)]
+    cells = [
+        [
+            _VERDICTS[variant.result.verdict],
+            *(_shown(figure, figure.values[index]) for figure in result.figures),
+        ]
         for index, variant in enumerate(result.variants)
     ]
-    rows: list[list[str | None]] = [
-        ["limits", *(_VERDICTS[variant.result.verdict] for variant in result.variants)]
+    headings = [_two_lines(variant.name) for variant in result.variants]
+    widths = [
+        GAP + max(len(text or "-") for text in [*heading.split("\n"), *column])
+        for heading, column in zip(headings, cells, strict=True)
     ]
-    for figure in result.figures:
-        rows.append([figure.name, *(_shown(figure, value) for value in figure.values)])
-    return Table("Side by side", columns, rows, in_tsv=False)
+    room = width - max(map(len, names)) - widths[0]
+    tables: list[Table] = []
+    for group in _groups(widths[1:], room):
+        shown = [0, *(1 + index for index in group)]
+        columns = [Column("figure", "", right=False)]
+        columns += [Column(f"v{index}", headings[index]) for index in shown]
+        rows = [[name, *(cells[i][row] for i in shown)] for row, name in enumerate(names)]
+        title = "Side by side" if not tables else "Side by side, continued"
+        tables.append(Table(title, columns, rows, in_tsv=False))
+    return tables
+
+
+def _groups(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Neighbours that fit into a table together; at least one a table."""
+    groups: list[list[int]] = [[]]
+    left = room
+    for index, width in enumerate(widths):
+        if groups[-1] and width > left:
+            groups.append([])
+            left = room
+        groups[-1].append(index)
+        left -= width
+    return groups
 
 
 def _two_lines(name: str) -> str:

@@ -118,5 +118,5 @@ def _seen(record: RequestRecord, later_s: float) -> RequestRecord:
 
 
 def ends_of(lives: Iterable[Outcome]) -> str:
-    """How replicas came to rest: the first that did not finish says it."""
-    return next((life.end for life in lives if life.end != "finished"), "finished")
+    """How replicas came to rest: the first that did not finish says it, unless it was stopped."""
+    return next((life.end for life in lives if life.end not in ("finished", "stopped")), "finished")

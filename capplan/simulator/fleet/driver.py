@@ -42,6 +42,8 @@ class Driver:
         self.listed = list(self.servers)  # those that the router takes to be up
         self.choose = make_router(settings.routing, settings.seed)
         self.backoff = Backoff(settings.clients, settings.seed)
+        # Only after a time-out is there something in a cache that the next attempt may find.
+        self.names_prompts = self.clients.retries > 0 and self.clients.timeout_s < inf
         self.guarded = not settings.admission.is_open
         self.now = 0.0
         self.records: list[ClientRecord] = []
@@ -156,7 +158,7 @@ class Driver:
         call.server = None
         if not self.listed:
             return self._lose(call, "failed")
-        request = call.attempt(self.now, named=self.clients.retries > 0)
+        request = call.attempt(self.now, named=self.names_prompts)
         server = self.choose(self.listed, request)
         call.server = server
         self._num_sent += 1
