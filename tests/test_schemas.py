@@ -20,6 +20,7 @@ from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.kv import KvInputs, KvResult
 from capplan.results.roofline import RooflineInputs, RooflineResult
 from capplan.results.simulate import SimulateInputs, SimulateResult
+from capplan.results.variants import VariantsResult
 
 FOLDER = ROOT / "docs" / "schemas"
 NAMED = {
@@ -36,6 +37,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.simulate/1": (SimulateInputs, SimulateResult),
     "capplan.accuracy/1": (AccuracyInputs, AccuracyResult),
     "capplan.calibrate/1": (CalibrateInputs, CalibrationResult),
+    "capplan.simulate-variants/1": (SimulateInputs, VariantsResult),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
     "capplan.hardware/1": (NAMED, HardwareFacts),
     "capplan.models-list/1": (NOTHING, list[ModelFacts]),
