@@ -53,6 +53,7 @@ class Driver:
         self._num_events = 0
         self._pending: dict[str, Call] = {}  # by the id of the attempt
         self._num_sent = 0
+        self._reached_s = -inf  # all passes before it are made
         self._on_time_out = self._time_out  # one object, to be recognised
         for failure in settings.failures:
             self._at(failure.at_s, self._fail, failure)
@@ -65,8 +66,10 @@ class Driver:
                     heappop(events)
                 event_s, request_s = events[0][0] if events else inf, source.next_s
                 until = event_s if event_s <= request_s else request_s
-                if self._advance(until):
-                    continue  # a finish that may set off something earlier
+                if until > self._reached_s:
+                    if self._advance(until):
+                        continue  # a finish that may set off something earlier
+                    self._reached_s = until
                 if until == inf:
                     break
                 self.now = until
