@@ -229,7 +229,7 @@ def test_a_prompt_stalls_decodes_chunk_after_chunk() -> None:
 
 
 def test_retraction_takes_the_fewest_outputs_and_admits_no_one_until_somebody_left() -> None:
-    """A pool of 112 tokens for two requests of 70: the younger request goes, and waits at the end."""
+    """112 tokens for two requests of 70: the younger goes, and waits at the end."""
     config = LoopConfig(num_blocks=112, block_size=1, max_model_len=90)
     requests = [
         Request("old", 0.0, 30, 40),

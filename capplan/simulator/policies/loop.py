@@ -49,7 +49,7 @@ class PolicyReplica(Pool):
             remembers_evicted=policy.remembers_evicted,
         )
         if policy.keeps_slots and (self.paged or config.async_scheduling):
-            raise ValueError(f"{policy.label} neither pages KV nor schedules ahead")
+            raise ValueError(f"{policy.name} neither pages KV nor schedules ahead")
         self.policy = policy
         self.longest_prompt = policy.longest_prompt(self)
         self._no_windows = [(0, 0)] * len(step_time.windows)

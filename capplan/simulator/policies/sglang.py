@@ -37,7 +37,7 @@ class Sglang(Policy):
     and scheduler_recv_skipper.py of release 0.5 do.
     """
 
-    name, label = "sglang", "SGLang"
+    name = "sglang"
     mixes = False
     chunked = True
     remembers_evicted = True
