@@ -36,6 +36,17 @@ COMMANDS = [
     ),
     Command("kv-stages", "kv --model deepseek-v2-lite --tp 2 --pp 4", "capplan.kv/1"),
     Command(
+        "simulate",
+        "simulate --hardware h100-sxm-80gb --qps 6 --num-requests 1500",
+        "capplan.simulate/1",
+    ),
+    Command(
+        "simulate-saturated",
+        "simulate --qps 40 --num-requests 600",
+        "capplan.simulate/1",
+        exit_code=1,
+    ),
+    Command(
         "accuracy", "accuracy tests/data/measured_runs.csv --by gpu --worst 2", "capplan.accuracy/1"
     ),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),

@@ -97,11 +97,17 @@ _EXTREME = {
 COMMAND: Any = typer.main.get_command(app)
 
 
+# What is asked of these sets what they cost; `test_simulate` has bad input of their own.
+SIMULATING = {"simulate", "pareto"}
+
+
 def _options() -> dict[str, list[str]]:
     """Every option that takes a value, by planning command, as the program declares them."""
     commands: dict[str, Any] = COMMAND.commands
     found = {}
     for name in commands:
+        if name in SIMULATING:
+            continue
         parameters = getattr(commands[name], "params", [])
         taking = [p.opts[0] for p in parameters if p.opts[0].startswith("--") and not p.is_flag]
         if taking:

@@ -19,6 +19,7 @@ from capplan.results.catalogue import HardwareFacts, ModelFacts
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.kv import KvInputs, KvResult
 from capplan.results.roofline import RooflineInputs, RooflineResult
+from capplan.results.simulate import SimulateInputs, SimulateResult
 
 FOLDER = ROOT / "docs" / "schemas"
 NAMED = {
@@ -32,6 +33,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.gpus/1": (GpusInputs, GpusResult),
     "capplan.roofline/1": (RooflineInputs, RooflineResult),
     "capplan.kv/1": (KvInputs, KvResult),
+    "capplan.simulate/1": (SimulateInputs, SimulateResult),
     "capplan.accuracy/1": (AccuracyInputs, AccuracyResult),
     "capplan.calibrate/1": (CalibrateInputs, CalibrationResult),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
@@ -104,7 +106,8 @@ def test_published_schema_is_current(name: str, golden: Callable[[Path, str], No
 
 
 def test_every_file_is_a_current_schema() -> None:
-    assert set(FOLDER.iterdir()) == {file_of(name) for name in FORMS}
+    plan = FOLDER / "plan.schema.json"  # of an input, see test_plan
+    assert set(FOLDER.iterdir()) == {plan, *(file_of(name) for name in FORMS)}
     # Last digits of a calibration depend on the linear algebra at hand: see test_calibrate.
     elsewhere = {"capplan.calibrate/1"}
     assert {command.schema for command in COMMANDS} | elsewhere == set(FORMS)

@@ -418,6 +418,22 @@ def test_the_wrong_format_is_refused() -> None:
         replay("plain.csv", {"format": "azure"})
 
 
+@pytest.mark.parametrize(
+    ("file", "trace", "fields", "message"),
+    [
+        ("plain.csv", {"speed": 2.0}, {"rate": "1/s"}, "`trace.speed` says nothing"),
+        ("plain.csv", {"start": "1s"}, {"closed_loop": {"users": 1}}, "`trace.start` says nothing"),
+        ("sharegpt.json", {"where": {"id": "a"}}, {"rate": "1/s"}, "`where` says nothing"),
+        ("plain.csv", {"sessions": True}, {}, "no field holds a session"),
+    ],
+)
+def test_options_that_would_say_nothing_are_refused(
+    file: str, trace: dict[str, Any], fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CapplanError, match=message):
+        replay(file, trace, **fields)
+
+
 def test_many_bad_lines_are_counted_not_kept(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(HEAD + "1,2\n" * 50_000 + "1,0,2\n" * 50_000 + "5,6,7\n")
@@ -456,9 +472,9 @@ def test_damaged_files_give_requests_or_an_error(
     path = tmp_path_factory.mktemp("fuzz") / "trace"
     path.write_bytes(content)
     for skip in (False, True):
-        for fields in ({}, {"rate": "1/s"}):
+        for timing, fields in (({"spread": "3s"}, {}), ({}, {"rate": "1/s"})):
             try:
-                made = replay(path, {"skip_bad_rows": skip, "spread": "3s"}, **fields)
+                made = replay(path, {"skip_bad_rows": skip} | timing, **fields)
             except CapplanError as error:
                 made = [] if error.location is not None else None
             assert made is not None

@@ -28,6 +28,7 @@ from capplan.specs.randomness import Pauses
 from capplan.specs.traffic import Trace, TrafficClass
 from capplan.units import format_duration
 
+_OF_TIMES = ("start", "end", "speed", "sort", "spread", "time_unit")  # fields of a trace
 _new: Any = tuple.__new__
 
 
@@ -60,12 +61,15 @@ class ReplayPart:
         self.skipped: Counter[str] = Counter()
         waits = think_time is not None
         self.has_own_times = not (waits or spec.rate or spec.arrivals.kind == "burst")
+        place = Location(str(self.file.path), 1)
         if self.has_own_times and self.file.time_field is None:
-            raise CapplanError(
-                "the file has no arrival times",
-                location=Location(str(self.file.path), 1),
-                hint="say how its requests arrive: `rate: 5/s` (--qps), or a closed loop",
-            )
+            hint = "say how its requests arrive: `rate: 5/s` (--qps), or a closed loop"
+            raise CapplanError("the file has no arrival times", location=place, hint=hint)
+        given = [name for name in _OF_TIMES if name in trace.model_fields_set]
+        if given and not self.has_own_times:
+            hint = "leave it out, or leave out what gives other times (`rate`, a closed loop)"
+            problem = f"`trace.{given[0]}` says nothing where recorded times are not used"
+            raise CapplanError(problem, location=place, hint=hint)
 
     @property
     def has_follow_ups(self) -> bool:
