@@ -49,6 +49,12 @@ COMMANDS = [
     Command(
         "accuracy", "accuracy tests/data/measured_runs.csv --by gpu --worst 2", "capplan.accuracy/1"
     ),
+    Command(
+        "simulate-schedulers",
+        "simulate --compare-schedulers --hardware h100-sxm-80gb --qps 8 --num-requests 400",
+        "capplan.schedulers/1",
+    ),
+    Command("simulate-exercise", "simulate --exercise", "capplan.exercise/1"),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),
     Command("hardware-show", "hardware show h100-sxm-80gb", "capplan.hardware/1"),
     Command("models-list", "models list", "capplan.models-list/1"),
