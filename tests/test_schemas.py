@@ -22,6 +22,7 @@ from capplan.results.kv import KvInputs, KvResult
 from capplan.results.roofline import RooflineInputs, RooflineResult
 from capplan.results.schedulers import SchedulersInputs, SchedulersResult
 from capplan.results.simulate import SimulateInputs, SimulateResult
+from capplan.results.variants import VariantsResult
 
 FOLDER = ROOT / "docs" / "schemas"
 NAMED = {
@@ -40,6 +41,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.exercise/1": (ExerciseInputs, ExerciseResult),
     "capplan.accuracy/1": (AccuracyInputs, AccuracyResult),
     "capplan.calibrate/1": (CalibrateInputs, CalibrationResult),
+    "capplan.simulate-variants/1": (SimulateInputs, VariantsResult),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
     "capplan.hardware/1": (NAMED, HardwareFacts),
     "capplan.models-list/1": (NOTHING, list[ModelFacts]),

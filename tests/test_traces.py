@@ -64,7 +64,7 @@ def test_timed_formats(file: str, name: str, expected: list[tuple[float, int, in
     run = traffic(file)
     assert rows(list(run.requests())) == expected
     told = {found.what: found.value for found in run.describe()}
-    assert told[f"format of {DATA / file}"] == name
+    assert told[f"format of {file}"] == name
     assert replay(file, {"format": name}) == replay(file)
     times = [time for time, _, _ in expected]
     assert run.rate_per_s == pytest.approx((len(times) - 1) / times[-1])
@@ -100,6 +100,8 @@ def test_a_failed_request_of_burstgpt_is_named_and_may_be_left_out() -> None:
     run = traffic("burstgpt_1.csv", {"skip_bad_rows": True})
     assert rows(list(run.requests())) == [(0, 300, 25), (12, 650, 210)]
     assert run.skipped == {"without output tokens": 1}
+    told = {found.what: found.value for found in run.describe()}
+    assert told["rows left out of burstgpt_1.csv"] == "1 without output tokens"
     list(run.requests())
     assert run.skipped == {"without output tokens": 1}
 

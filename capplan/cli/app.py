@@ -142,6 +142,7 @@ def kv(
 @app.command()
 def simulate(
     plan: s.PlanFile = None,
+    variant: s.Variant = None,
     model: o.Model = None,
     hardware: o.Hardware = None,
     replicas: s.Replicas = None,
@@ -187,7 +188,8 @@ def simulate(
     """Does the plan hold, step by step, under this traffic and the engine's scheduler?
 
     Exit code 1 where a limit is missed, where the traffic saturates the deployment, or where too
-    few requests were simulated to tell.
+    few requests were simulated to tell. A plan with `variants:` is shown with all of them side by
+    side; the exit code is that of the plan itself.
     """
     texts = dict(locals())
     if exercise:

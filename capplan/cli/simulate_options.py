@@ -12,6 +12,10 @@ from capplan.cli.options import _option as option
 PlanFile = Annotated[
     Text, option("--plan", "FILE", "A plan.yaml; options stand in for what it says.")
 ]
+Variant = Annotated[
+    Text,
+    option("--variant", "NAME", "One of the plan's variants alone; `as it is` is the plan."),
+]
 Replicas = Annotated[Text, option("--replicas", "N", "Copies of the model [default: 1].")]
 SimulateLengths = Annotated[
     Text,

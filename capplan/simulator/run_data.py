@@ -36,6 +36,7 @@ class RunData:
     ends_unanswered: Sequence[float] = ()  # and when they left
     refusals: Counter[str] = field(default_factory=Counter)  # by reason
     num_attempts: int = 0
+    attempt_ttfts_s: Sequence[float] = ()  # from the attempt that was answered; where some retried
     scheduled_tokens: int = 0
     wasted_tokens: int = 0
 
@@ -80,6 +81,7 @@ def of_outcome(
     """A whole run. A client sees every token later by what the front end takes for a prompt."""
     sent = {client.id: client.sent_s for client in outcome.clients if client.num_attempts > 1}
     records: Iterable[RequestRecord] = outcome.records
+    attempt_ttfts_s = [record.ttft_s for record in records] if sent else []
     if sent:
         # A copy is named `id#2`; its client has waited since the first one.
         firsts = ((record, record.id.partition("#")[0]) for record in records)
@@ -103,6 +105,7 @@ def of_outcome(
         ends_unanswered=[client.end_s for client in others if client.end != "unfinished"],
         refusals=Counter(refusal.reason for life in lives for refusal in life.rejected),
         num_attempts=counts.num_attempts,
+        attempt_ttfts_s=attempt_ttfts_s,
         scheduled_tokens=counts.computed_tokens,
         wasted_tokens=counts.wasted_tokens,
     )
@@ -115,5 +118,5 @@ def _seen(record: RequestRecord, later_s: float) -> RequestRecord:
 
 
 def ends_of(lives: Iterable[Outcome]) -> str:
-    """How replicas came to rest: the first that did not finish says it."""
-    return next((life.end for life in lives if life.end != "finished"), "finished")
+    """How replicas came to rest: the first that did not finish says it, unless it was stopped."""
+    return next((life.end for life in lives if life.end not in ("finished", "stopped")), "finished")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from capplan.errors import CapplanError, Location
+from capplan.results.assumptions import Assumption
 from capplan.simulator.requests import Request
 from capplan.simulator.traffic.bodies import OneByOne
 from capplan.simulator.traffic.conversations import Sessions
@@ -21,6 +22,7 @@ from capplan.simulator.traffic.replay.hash_ids import PrefixTree
 from capplan.simulator.traffic.replay.order import timed_rows
 from capplan.simulator.traffic.replay.rows import Row, checked
 from capplan.simulator.traffic.replay.trace_file import TraceFile
+from capplan.simulator.traffic.replay.words import of_trace
 from capplan.simulator.traffic.streams import stream
 from capplan.simulator.traffic.timing import Timing
 from capplan.simulator.traffic.traffic import Limits, Started
@@ -40,6 +42,7 @@ class _Sums:
     prompt_tokens: int
     output_tokens: int
     span_s: float
+    skipped: Counter[str]
 
 
 class ReplayPart:
@@ -92,6 +95,10 @@ class ReplayPart:
     @property
     def mean_output_tokens(self) -> float:
         return self._sums.output_tokens / self._sums.num_requests
+
+    def describe(self) -> list[Assumption]:
+        """How the file was understood, and what was left out of it."""
+        return of_trace(self.trace, self.file, self.has_own_times, self._sums.skipped)
 
     def start(self) -> Started:
         self.skipped.clear()
@@ -154,18 +161,19 @@ class ReplayPart:
         end_s, most = self._limits.duration_s, self._limits.num_requests
         num = prompts = outputs = 0
         last_s = 0.0
-        for request in self._sample(most):
+        skipped: Counter[str] = Counter()
+        for request in self._sample(most, skipped):
             if end_s is not None and request.arrival_s >= end_s:
                 break
             last_s = request.arrival_s
             num += 1
             prompts += request.prompt_tokens
             outputs += request.output_tokens
-        return _Sums(num, prompts, outputs, last_s)
+        return _Sums(num, prompts, outputs, last_s, skipped)
 
-    def _sample(self, most: int | None) -> Iterator[Request]:
+    def _sample(self, most: int | None, skipped: Counter[str]) -> Iterator[Request]:
         if self.has_own_times:
-            return islice(self._recorded(Counter()), most)
+            return islice(self._recorded(skipped), most)
         maker = self._maker()
-        rows = islice(self._rows(Counter()), most)
+        rows = islice(self._rows(skipped), most)
         return (_new(Request, ("", 0.0, *maker.body(row), ())) for row in rows)
