@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from capplan.planner.engine_loop import open_engine
 from capplan.planner.serving import Serving
 from capplan.results.simulate import Curves, SimulateResult
 from capplan.simulator.curves import curves
@@ -14,7 +15,6 @@ from capplan.simulator.loop import ReplicaLoop
 from capplan.simulator.metrics import Limit, Yardstick, measure
 from capplan.simulator.requests import RequestRecord
 from capplan.simulator.run_data import RunData, of_outcome
-from capplan.simulator.simulate import open_replica
 from capplan.simulator.step_statistics import StepStatistics
 from capplan.simulator.traffic.traffic import Traffic
 
@@ -79,7 +79,6 @@ def simulate_plan(
 
 def _run(question: SimulateQuestion, seed: int, progress: Progress) -> RunData:
     serving, traffic = question.serving, question.traffic(seed)
-    config, step_time = serving.config, serving.step_time
     statistics: list[StepStatistics] = []
     num_answered = 0
 
@@ -94,7 +93,7 @@ def _run(question: SimulateQuestion, seed: int, progress: Progress) -> RunData:
                 progress(num_answered, traffic.num_requests)
             on_finish(record)
 
-        return open_replica(config, step_time, finished, watch=watch)
+        return open_engine(serving, finished, watch)
 
     outcome = simulate_fleet(traffic, make, replace(question.fleet, seed=seed))
     front_end_s = serving.overheads.ttft_s

@@ -32,6 +32,11 @@ MODELLED = (
     "Queueing, batching and memory follow the engine's own scheduler step for step; how long a "
     "step takes is the performance model's, at the rates under Assumed."
 )
+DOCUMENTED = (
+    "Queueing, batching and memory follow the engine's documented rules, which were not compared "
+    "with recorded steps; how long a step takes is the performance model's, at the rates under "
+    "Assumed."
+)
 
 
 def screen(
@@ -243,7 +248,7 @@ def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
         )
     elif result.bottleneck == "kv":
         notes.append("The KV pool ran full: requests were evicted and computed again.")
-    return [*notes, MODELLED]
+    return [*notes, MODELLED if "(V1)" in inputs.engine else DOCUMENTED]
 
 
 def _next(inputs: SimulateInputs) -> list[str]:
