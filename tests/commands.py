@@ -51,6 +51,12 @@ COMMANDS = [
         "accuracy", "accuracy tests/data/measured_runs.csv --by gpu --worst 2", "capplan.accuracy/1"
     ),
     Command(
+        "simulate-schedulers",
+        "simulate --compare-schedulers --hardware h100-sxm-80gb --qps 8 --num-requests 400",
+        "capplan.schedulers/1",
+    ),
+    Command("simulate-exercise", "simulate --exercise", "capplan.exercise/1"),
+    Command(
         "simulate-variants",
         "simulate --plan tests/data/variants.yaml",
         "capplan.simulate-variants/1",

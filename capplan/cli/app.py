@@ -180,6 +180,8 @@ def simulate(
     slo_e2e: s.SloE2e = None,
     slo_percentile: s.SloPercentile = None,
     slo_goodput: s.SloGoodput = None,
+    compare_schedulers: s.CompareSchedulers = False,
+    exercise: s.Exercise = False,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
@@ -190,7 +192,12 @@ def simulate(
     side; the exit code is that of the plan itself.
     """
     texts = dict(locals())
-    from capplan.cli.simulate import answer
+    if exercise:
+        from capplan.cli.exercise import answer
+    elif compare_schedulers:
+        from capplan.cli.schedulers import answer
+    else:
+        from capplan.cli.simulate import answer
 
     return answer(texts, as_json, output_format(form))
 

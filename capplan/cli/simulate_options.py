@@ -80,3 +80,17 @@ EnableChunkedPrefill = Annotated[
         show_default=False,
     ),
 ]
+CompareSchedulers = Annotated[
+    bool,
+    typer.Option(
+        "--compare-schedulers",
+        help="The same traffic under nine schedulers: static batching, Orca, prefill or decode "
+        "first, chunked prefill, TensorRT-LLM's and SGLang's rules, vLLM.",
+    ),
+]
+Exercise = Annotated[
+    bool,
+    typer.Option(
+        "--exercise", help="The classic exercise of continuous batching, and what it hides."
+    ),
+]
