@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from capplan.formulas.statistics import warmup_batches
+from capplan.results.simulate import ReplicaLoad
 from capplan.simulator.fleet.records import FleetOutcome
+from capplan.simulator.replica_loads import replica_loads
 from capplan.simulator.requests import Outcome, RequestRecord
 from capplan.simulator.step_statistics import StepStatistics
 
@@ -39,6 +41,7 @@ class RunData:
     attempt_ttfts_s: Sequence[float] = ()  # from the attempt that was answered; where some retried
     scheduled_tokens: int = 0
     wasted_tokens: int = 0
+    loads: Sequence[ReplicaLoad] = ()  # a replica each
 
     @property
     def last_arrival_s(self) -> float:
@@ -108,6 +111,7 @@ def of_outcome(
         attempt_ttfts_s=attempt_ttfts_s,
         scheduled_tokens=counts.computed_tokens,
         wasted_tokens=counts.wasted_tokens,
+        loads=replica_loads(outcome),
     )
 
 
