@@ -64,7 +64,7 @@ def test_timed_formats(file: str, name: str, expected: list[tuple[float, int, in
     run = traffic(file)
     assert rows(list(run.requests())) == expected
     told = {found.what: found.value for found in run.describe()}
-    assert told[f"format of {DATA / file}"] == name
+    assert told[f"format of {file}"] == name
     assert replay(file, {"format": name}) == replay(file)
     times = [time for time, _, _ in expected]
     assert run.rate_per_s == pytest.approx((len(times) - 1) / times[-1])
@@ -100,6 +100,8 @@ def test_a_failed_request_of_burstgpt_is_named_and_may_be_left_out() -> None:
     run = traffic("burstgpt_1.csv", {"skip_bad_rows": True})
     assert rows(list(run.requests())) == [(0, 300, 25), (12, 650, 210)]
     assert run.skipped == {"without output tokens": 1}
+    told = {found.what: found.value for found in run.describe()}
+    assert told["rows left out of burstgpt_1.csv"] == "1 without output tokens"
     list(run.requests())
     assert run.skipped == {"without output tokens": 1}
 
@@ -418,6 +420,22 @@ def test_the_wrong_format_is_refused() -> None:
         replay("plain.csv", {"format": "azure"})
 
 
+@pytest.mark.parametrize(
+    ("file", "trace", "fields", "message"),
+    [
+        ("plain.csv", {"speed": 2.0}, {"rate": "1/s"}, "`trace.speed` says nothing"),
+        ("plain.csv", {"start": "1s"}, {"closed_loop": {"users": 1}}, "`trace.start` says nothing"),
+        ("sharegpt.json", {"where": {"id": "a"}}, {"rate": "1/s"}, "`where` says nothing"),
+        ("plain.csv", {"sessions": True}, {}, "no field holds a session"),
+    ],
+)
+def test_options_that_would_say_nothing_are_refused(
+    file: str, trace: dict[str, Any], fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CapplanError, match=message):
+        replay(file, trace, **fields)
+
+
 def test_many_bad_lines_are_counted_not_kept(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(HEAD + "1,2\n" * 50_000 + "1,0,2\n" * 50_000 + "5,6,7\n")
@@ -456,9 +474,9 @@ def test_damaged_files_give_requests_or_an_error(
     path = tmp_path_factory.mktemp("fuzz") / "trace"
     path.write_bytes(content)
     for skip in (False, True):
-        for fields in ({}, {"rate": "1/s"}):
+        for timing, fields in (({"spread": "3s"}, {}), ({}, {"rate": "1/s"})):
             try:
-                made = replay(path, {"skip_bad_rows": skip, "spread": "3s"}, **fields)
+                made = replay(path, {"skip_bad_rows": skip} | timing, **fields)
             except CapplanError as error:
                 made = [] if error.location is not None else None
             assert made is not None

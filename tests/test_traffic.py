@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from capplan.errors import CapplanError
+from capplan.errors import CapplanError, QuantityError
 from capplan.formulas.limited_means import lognormal_limited_mean, normal_limited_mean
 from capplan.simulator.requests import Request
 from capplan.simulator.traffic.build import requests_of
@@ -26,6 +27,7 @@ from capplan.simulator.traffic.traffic import Traffic
 from capplan.specs.documents import read_yaml
 from capplan.specs.fields import Spec, validate
 from capplan.specs.lengths import MAX_TOKENS, parse_lengths
+from capplan.specs.randomness import parse_arrivals, parse_pauses
 from capplan.specs.rates import Diurnal
 from capplan.specs.traffic import TrafficSpec
 
@@ -461,7 +463,8 @@ class Plan(Spec):
         ("chat: {turns: 3, think_time: exp:3s}", "`exp` is not a distribution of pauses"),
         ("peak_factor: 2.0, rate: {kind: ramp, end: 3/s, over: 9s}", "belongs to a plain rate"),
         ("chat: {turns: 201, think_time: 3s}", "`traffic.chat.turns` are more than 200 turns"),
-        ("system_prompts: {tokens: 9, popularity: zapf}", "popularity` should look like"),
+        ("system_prompts: {tokens: 9, popularity: zapf}", "popularity`: `zapf` is no popularity"),
+        ("rate: {kind: servegen, file: a}, arrivals: poisson", "are those of ServeGen's clients"),
         ("trace: {file: a, start: 9s, end: 3s}", "`traffic.trace.end` is not after `start`"),
         ("trace: {file: a}, chat: {turns: 3, think_time: 3s}", "`traffic.chat` and `trace`"),
         ("trace: {file: a}, arrivals: gamma:2", "need a `rate` beside a trace"),
@@ -475,6 +478,14 @@ def test_faults_of_a_plan_have_a_place(tmp_path: Path, text: str, message: str) 
     assert message in caught.value.message
     assert caught.value.location is not None
     assert caught.value.location.line == 1
+
+
+@given(st.text("0123456789.,:-±%@ ksunifomralgpdcet", max_size=24))
+def test_any_text_is_understood_or_refused(text: str) -> None:
+    for parse in (parse_lengths, parse_arrivals, parse_pauses):
+        for given_text in (text, f"lognormal:{text}", f"uniform:{text}", f"gamma:{text}"):
+            with contextlib.suppress(QuantityError):
+                parse(given_text)
 
 
 def test_every_default_is_named_with_its_option() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from capplan.simulator.traffic.drawn import DrawnPart
 from capplan.simulator.traffic.replay.part import ReplayPart
 from capplan.simulator.traffic.traffic import ClosedLoop, Limits, Traffic, TrafficPart
-from capplan.simulator.traffic.words import class_text, of_trace, unsaid
+from capplan.simulator.traffic.unsaid import unsaid
 from capplan.specs.rates import ServegenRates, Steps
 from capplan.specs.traffic import DEFAULT_NUM_REQUESTS, TrafficClass, TrafficSpec
 
@@ -32,10 +32,6 @@ def requests_of(spec: TrafficSpec, seed: int | None = None, folder: Path = Path(
             parts.append(ReplayPart(part, part.trace, name, seed, folder, think_time, limits))
         else:
             parts.append(DrawnPart(part, name, seed, folder, think_time, limits))
-    assumptions = list(unsaid(spec, classes, num_requests))
-    for made in parts:
-        if isinstance(made, ReplayPart):
-            assumptions += of_trace(made)
     return Traffic(
         parts,
         closed_loop=ClosedLoop(closed.users, think_time.mean_s, closed.ramp_up)
@@ -43,8 +39,7 @@ def requests_of(spec: TrafficSpec, seed: int | None = None, folder: Path = Path(
         else None,
         num_requests=num_requests,
         duration_s=spec.duration,
-        assumptions=assumptions,
-        texts=[class_text(part, closed is not None) for part in classes],
+        assumptions=unsaid(spec, classes, num_requests),
     )
 
 

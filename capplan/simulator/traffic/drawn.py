@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from capplan.results.assumptions import Assumption
 from capplan.simulator.traffic.bodies import DrawnBodies, OneByOne, SharedPrompts
 from capplan.simulator.traffic.conversations import Sessions
 from capplan.simulator.traffic.open_class import first_turns, independent
@@ -79,6 +80,10 @@ class DrawnPart:
         counts = self._turns.quantiles(_SHARES)
         before = sum(n * (n - 1) / 2 for n in counts) / sum(counts)  # turns before a turn
         return system + own * (1 + before) + self.mean_output_tokens * before
+
+    def describe(self) -> list[Assumption]:
+        """Nothing beyond what the plan leaves unsaid."""
+        return []
 
     def start(self) -> Started:
         if not self.has_follow_ups:

@@ -111,6 +111,11 @@ class TraceFile:
             self.format = "vllm-custom"
         else:
             self._recognise_fields(entry, entry, number)
+            return
+        for option in ("where", "columns", "sessions"):
+            if getattr(self._trace, option):
+                problem = f"`{option}` says nothing about a file of texts ({self.format})"
+                raise CapplanError(problem, location=Location(str(self.path), number))
 
     def _first_object(self) -> tuple[int, json_rows.Json]:
         """What tells the fields; bad entries before it may be passed over like later ones."""
@@ -135,6 +140,9 @@ class TraceFile:
             if normal(name) not in spelt:
                 raise no_such_field(name, "where", spelt, place)
             self._where[spelt[normal(name)]] = value
+        if self._trace.sessions and columns.session is None:
+            hint = "name it with `columns: {session: ...}`"
+            raise CapplanError("no field holds a session", hint=hint, location=place)
         if columns.time is None:
             return
         asked, known = self._trace.time_unit, columns.time_unit
