@@ -18,6 +18,7 @@ from capplan.results.calibration import CalibrateInputs, CalibrationResult
 from capplan.results.catalogue import HardwareFacts, ModelFacts
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.kv import KvInputs, KvResult
+from capplan.results.pareto import ParetoInputs, ParetoResult
 from capplan.results.roofline import RooflineInputs, RooflineResult
 from capplan.results.simulate import SimulateInputs, SimulateResult
 
@@ -33,6 +34,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.gpus/1": (GpusInputs, GpusResult),
     "capplan.roofline/1": (RooflineInputs, RooflineResult),
     "capplan.kv/1": (KvInputs, KvResult),
+    "capplan.pareto/1": (ParetoInputs, ParetoResult),
     "capplan.simulate/1": (SimulateInputs, SimulateResult),
     "capplan.accuracy/1": (AccuracyInputs, AccuracyResult),
     "capplan.calibrate/1": (CalibrateInputs, CalibrationResult),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-LEAST_BEND = 0.1  # of the height of the plot, below the chord
+LEAST_BEND = 0.15  # of the height of the plot, below the chord
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -29,15 +29,16 @@ def knee(points: Sequence[tuple[float, float]]) -> int | None:
     """The point of a rising curve (gain, cost) that lies farthest below its chord.
 
     Kneedle for a discrete curve (Satopaa et al., "Finding a Kneedle in a Haystack", ICDCSW 2011):
-    both axes are scaled to 0..1, here after taking logarithms, and the largest difference is
-    taken. None where there are fewer than three points, or nothing bends.
+    both axes are scaled to 0..1 and the largest difference is taken; of the cost, which spans
+    orders of magnitude, the logarithm. None where there are fewer than three points, or nothing
+    bends.
 
     >>> knee([(1, 1.0), (2, 1.05), (4, 1.2), (4.1, 4.0)])
     2
     """
     if len(points) < 3:
         return None
-    gains = [math.log(gain) for gain, _ in points]
+    gains = [gain for gain, _ in points]
     costs = [math.log(cost) for _, cost in points]
     width, height = gains[-1] - gains[0], costs[-1] - costs[0]
     if width <= 0 or height <= 0:

@@ -14,8 +14,8 @@ from capplan.results.simulate import SimulateResult
 
 SWEEPS = ("max_num_seqs", "max_num_batched_tokens", "tp", "replicas", "qps")
 KNEE_RULE = (
-    "of the frontier, the point farthest below the chord between its ends, both axes logarithmic "
-    "and scaled to 0..1 (Kneedle, Satopaa et al. 2011)"
+    "of the frontier, the point farthest below the chord between its ends, throughput and the "
+    "logarithm of latency scaled to 0..1 (Kneedle, Satopaa et al. 2011)"
 )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from capplan.formulas.statistics import warmup_batches
-from capplan.simulator.fleet.records import FleetOutcome
+from capplan.simulator.fleet.records import ClientRecord, FleetOutcome
 from capplan.simulator.requests import Outcome, RequestRecord
 from capplan.simulator.step_statistics import StepStatistics
 
@@ -35,6 +35,8 @@ class RunData:
     failed_at: Sequence[float] = ()  # when those were first sent, in rising order
     ends_unanswered: Sequence[float] = ()  # and when they left
     refusals: Counter[str] = field(default_factory=Counter)  # by reason
+    unanswered: Sequence[ClientRecord] = ()  # the same, as their clients know them
+    replica_of: Mapping[str, int] = field(default_factory=dict)  # where there are several
     num_attempts: int = 0
     scheduled_tokens: int = 0
     wasted_tokens: int = 0
@@ -102,6 +104,10 @@ def of_outcome(
         failed_at=sorted(client.sent_s for client in others),
         ends_unanswered=[client.end_s for client in others if client.end != "unfinished"],
         refusals=Counter(refusal.reason for life in lives for refusal in life.rejected),
+        unanswered=others,
+        replica_of={c.id: c.replica for c in outcome.clients if c.replica is not None}
+        if num_replicas > 1
+        else {},
         num_attempts=counts.num_attempts,
         scheduled_tokens=counts.computed_tokens,
         wasted_tokens=counts.wasted_tokens,
