@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import shutil
 from pathlib import Path
@@ -54,6 +55,17 @@ COMMANDS = [
     Command(
         "accuracy", "accuracy tests/data/measured_runs.csv --by gpu --worst 2", "capplan.accuracy/1"
     ),
+    Command(
+        "simulate-schedulers",
+        "simulate --compare-schedulers --hardware h100-sxm-80gb --qps 8 --num-requests 400",
+        "capplan.schedulers/1",
+    ),
+    Command("simulate-exercise", "simulate --exercise", "capplan.exercise/1"),
+    Command(
+        "simulate-variants",
+        "simulate --plan tests/data/variants.yaml",
+        "capplan.simulate-variants/1",
+    ),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),
     Command("hardware-show", "hardware show h100-sxm-80gb", "capplan.hardware/1"),
     Command("models-list", "models list", "capplan.models-list/1"),
@@ -71,7 +83,8 @@ def run_command(line: str, *, width: int | None = None) -> tuple[int, str]:
     out, err = io.StringIO(), io.StringIO()
     terminal = width is not None
     env = Environment(out, err, width or 80, is_terminal=terminal, colour=False)
-    code = run(line.split(), env)
+    with contextlib.chdir(ROOT):  # the names of files count from there
+        code = run(line.split(), env)
     assert not err.getvalue(), err.getvalue()
     return code, out.getvalue()
 

@@ -16,11 +16,14 @@ from capplan.results.accuracy import AccuracyInputs, AccuracyResult
 from capplan.results.assumptions import Assumption
 from capplan.results.calibration import CalibrateInputs, CalibrationResult
 from capplan.results.catalogue import HardwareFacts, ModelFacts
+from capplan.results.exercise import ExerciseInputs, ExerciseResult
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.kv import KvInputs, KvResult
 from capplan.results.pareto import ParetoInputs, ParetoResult
 from capplan.results.roofline import RooflineInputs, RooflineResult
+from capplan.results.schedulers import SchedulersInputs, SchedulersResult
 from capplan.results.simulate import SimulateInputs, SimulateResult
+from capplan.results.variants import VariantsResult
 
 FOLDER = ROOT / "docs" / "schemas"
 NAMED = {
@@ -36,8 +39,11 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.kv/1": (KvInputs, KvResult),
     "capplan.pareto/1": (ParetoInputs, ParetoResult),
     "capplan.simulate/1": (SimulateInputs, SimulateResult),
+    "capplan.schedulers/1": (SchedulersInputs, SchedulersResult),
+    "capplan.exercise/1": (ExerciseInputs, ExerciseResult),
     "capplan.accuracy/1": (AccuracyInputs, AccuracyResult),
     "capplan.calibrate/1": (CalibrateInputs, CalibrationResult),
+    "capplan.simulate-variants/1": (SimulateInputs, VariantsResult),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
     "capplan.hardware/1": (NAMED, HardwareFacts),
     "capplan.models-list/1": (NOTHING, list[ModelFacts]),

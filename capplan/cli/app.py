@@ -142,6 +142,7 @@ def kv(
 @app.command()
 def simulate(
     plan: s.PlanFile = None,
+    variant: s.Variant = None,
     model: o.Model = None,
     hardware: o.Hardware = None,
     replicas: s.Replicas = None,
@@ -184,16 +185,24 @@ def simulate(
     records: s.Records = None,
     timeline: s.TimelineFile = None,
     plot: o.Plot = None,
+    compare_schedulers: s.CompareSchedulers = False,
+    exercise: s.Exercise = False,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
     """Does the plan hold, step by step, under this traffic and the engine's scheduler?
 
     Exit code 1 where a limit is missed, where the traffic saturates the deployment, or where too
-    few requests were simulated to tell.
+    few requests were simulated to tell. A plan with `variants:` is shown with all of them side by
+    side; the exit code is that of the plan itself.
     """
     texts = dict(locals())
-    from capplan.cli.simulate import answer
+    if exercise:
+        from capplan.cli.exercise import answer
+    elif compare_schedulers:
+        from capplan.cli.schedulers import answer
+    else:
+        from capplan.cli.simulate import answer
 
     return answer(texts, as_json, output_format(form))
 
@@ -204,6 +213,7 @@ def pareto(
     values: s.SweepValues = None,
     latency: s.SweepLatency = None,
     plan: s.PlanFile = None,
+    variant: s.Variant = None,
     model: o.Model = None,
     hardware: o.Hardware = None,
     replicas: s.Replicas = None,

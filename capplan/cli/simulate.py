@@ -20,6 +20,11 @@ SCHEMA = "capplan.simulate/1"
 
 def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
     """Simulate, print, and return the exit code: 1 where a limit is missed or nobody can tell."""
+    if texts["plan"] is not None and texts["variant"] is None:
+        from capplan.cli.variants import answer_side_by_side, has_variants
+
+        if has_variants(texts["plan"]):
+            return answer_side_by_side(texts, as_json, form)
     inputs = Inputs()
     files = _Files(texts["records"], texts["timeline"], texts["plot"])
     files.check()

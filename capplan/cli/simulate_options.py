@@ -12,6 +12,10 @@ from capplan.cli.options import _option as option
 PlanFile = Annotated[
     Text, option("--plan", "FILE", "A plan.yaml; options stand in for what it says.")
 ]
+Variant = Annotated[
+    Text,
+    option("--variant", "NAME", "One of the plan's variants alone; `as it is` is the plan."),
+]
 Replicas = Annotated[Text, option("--replicas", "N", "Copies of the model [default: 1].")]
 SimulateLengths = Annotated[
     Text,
@@ -103,4 +107,18 @@ Records = Annotated[
 TimelineFile = Annotated[
     Text,
     option("--timeline", "FILE", "Also write the steps to a new .json file that Perfetto opens."),
+]
+CompareSchedulers = Annotated[
+    bool,
+    typer.Option(
+        "--compare-schedulers",
+        help="The same traffic under nine schedulers: static batching, Orca, prefill or decode "
+        "first, chunked prefill, TensorRT-LLM's and SGLang's rules, vLLM.",
+    ),
+]
+Exercise = Annotated[
+    bool,
+    typer.Option(
+        "--exercise", help="The classic exercise of continuous batching, and what it hides."
+    ),
 ]

@@ -30,6 +30,7 @@ from capplan.simulator.traffic.traffic import Traffic
 from capplan.specs.documents import Document
 from capplan.specs.fields import SpecError
 from capplan.specs.plan import DEFAULT_SLO_PERCENTILE, Plan, SloLimit, Slos, read_plan
+from capplan.specs.plan_variants import variant_named
 from capplan.specs.traffic import TrafficSpec
 
 MEASURES = ("ttft", "tpot", "itl", "e2e")
@@ -39,6 +40,7 @@ class RunOptions(NamedTuple):
     """What is asked of a run beside what serves and what comes."""
 
     plan: str | None
+    variant: str | None
     replicas: str | None
     slo_ttft: str | None
     slo_tpot: str | None
@@ -63,14 +65,14 @@ Options = TypeVar("Options", ServingOptions, TrafficOptions, RunOptions)
 
 
 def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -> Asked:
-    """`texts` are all options of the command by name; raises CapplanError.
+    """`texts` are all options of the command by name, `variant` one of the plan's.
 
-    `users` makes a closed loop of so many where nobody says who comes.
+    `users` makes a closed loop of so many where nobody says who comes. Raises CapplanError.
     """
     serving_options = _pick(ServingOptions, texts)
     traffic_options = _pick(TrafficOptions, texts)
     options = _pick(RunOptions, texts)
-    plan, document = _plan(options.plan)
+    plan, document = _plan(options.plan, options.variant)
     spec = traffic_spec(traffic_options, plan, inputs)
     if users is not None:
         spec = in_a_loop(spec, users)
@@ -111,12 +113,18 @@ def _pick(kind: type[Options], texts: Mapping[str, Any]) -> Options:
     return kind(**{name: texts[name] for name in kind._fields})
 
 
-def _plan(file: str | None) -> tuple[Plan | None, Document | None]:
+def _plan(file: str | None, variant: str | None) -> tuple[Plan | None, Document | None]:
     if file is None:
+        if variant is not None:
+            raise CapplanError("--variant says nothing without --plan")
         return None, None
     if not file.strip() or "\0" in file:
         raise CapplanError("--plan: the name is empty")
-    return read_plan(Path(file))
+    plan, document = read_plan(Path(file))
+    if variant is None:
+        return plan, document
+    chosen = variant_named(variant, plan, document)
+    return chosen.plan, chosen.document
 
 
 def _check_failures(plan: Plan, num_replicas: int, document: Document) -> None:

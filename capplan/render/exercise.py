@@ -34,7 +34,7 @@ def screen(result: ExerciseResult, inputs: ExerciseInputs) -> Screen:
         f"{inputs.num_requests} requests wait at t = 0. A step takes "
         f"{1e3 * inputs.step_fixed_s:g} ms + {1e3 * inputs.step_per_running_s:g} ms for each "
         f"running request + {inputs.flop_per_prompt_token:.3g} FLOP per prompt token at "
-        f"{inputs.peak_flops_per_s / 1e12:g} TFLOP/s. P99 is element "
+        f"{shows.flops(inputs.peak_flops_per_s)}. P99 is element "
         f"{int(inputs.percentile / 100 * inputs.num_requests)} of the {inputs.num_requests} in "
         "order, counted from 0; the mean step is weighted by tokens."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
+from capplan.render.replicas import replica_table
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.simulate_tsv import for_programs
 from capplan.results.assumptions import Assumption
@@ -42,6 +43,8 @@ def screen(
     if result.latencies and result.num_measured:
         tables.append(_latencies(result))
     tables.append(_load(result, inputs))
+    if len(result.replicas) > 1:
+        tables.append(replica_table(result.replicas))
     return Screen(
         headline=_headline(result, inputs),
         tables=tables,

@@ -127,6 +127,21 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaLoad:
+    """What one replica did over the whole run, all its lives together."""
+
+    index: int
+    num_sent: int  # attempts that the router sent there
+    num_answered: int
+    num_failures: int
+    busy_fraction: float
+    max_running: int
+    prefix_hit_fraction: float | None  # of the prompt tokens that were answered
+    num_preemptions: int
+    scheduled_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unanswered:
     """Requests without an answer: timed out, rejected, failed, refused, unfinished; and why."""
 
@@ -161,6 +176,7 @@ class SimulateResult:
     saturation: Saturation
     drain_s: float  # from the last arrival until all had left
     usage: Usage
+    replicas: tuple[ReplicaLoad, ...]
     bottleneck: str | None  # seats | kv | None
 
 

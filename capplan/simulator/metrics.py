@@ -19,6 +19,7 @@ from capplan.results.simulate import (
     Usage,
 )
 from capplan.simulator.latencies import NAMES, VALUES, Section, enough, latencies, values_of
+from capplan.simulator.replica_loads import together
 from capplan.simulator.requests import RequestRecord
 from capplan.simulator.run_data import RunData
 from capplan.simulator.saturation import saturation
@@ -134,6 +135,7 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
         saturation=state,
         drain_s=max(run.end_s - run.last_arrival_s for run in runs),
         usage=usage,
+        replicas=together([run.loads for run in runs]),
         bottleneck=_bottleneck(usage, yardstick),
     )
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from capplan.formulas.statistics import warmup_batches
+from capplan.results.simulate import ReplicaLoad
 from capplan.simulator.fleet.records import ClientRecord, FleetOutcome
+from capplan.simulator.replica_loads import replica_loads
 from capplan.simulator.requests import Outcome, RequestRecord
 from capplan.simulator.step_statistics import StepStatistics
 
@@ -38,8 +40,10 @@ class RunData:
     unanswered: Sequence[ClientRecord] = ()  # the same, as their clients know them
     replica_of: Mapping[str, int] = field(default_factory=dict)  # where there are several
     num_attempts: int = 0
+    attempt_ttfts_s: Sequence[float] = ()  # from the attempt that was answered; where some retried
     scheduled_tokens: int = 0
     wasted_tokens: int = 0
+    loads: Sequence[ReplicaLoad] = ()  # a replica each
 
     @property
     def last_arrival_s(self) -> float:
@@ -82,6 +86,7 @@ def of_outcome(
     """A whole run. A client sees every token later by what the front end takes for a prompt."""
     sent = {client.id: client.sent_s for client in outcome.clients if client.num_attempts > 1}
     records: Iterable[RequestRecord] = outcome.records
+    attempt_ttfts_s = [record.ttft_s for record in records] if sent else []
     if sent:
         # A copy is named `id#2`; its client has waited since the first one.
         firsts = ((record, record.id.partition("#")[0]) for record in records)
@@ -109,8 +114,10 @@ def of_outcome(
         if num_replicas > 1
         else {},
         num_attempts=counts.num_attempts,
+        attempt_ttfts_s=attempt_ttfts_s,
         scheduled_tokens=counts.computed_tokens,
         wasted_tokens=counts.wasted_tokens,
+        loads=replica_loads(outcome),
     )
 
 
@@ -121,5 +128,5 @@ def _seen(record: RequestRecord, later_s: float) -> RequestRecord:
 
 
 def ends_of(lives: Iterable[Outcome]) -> str:
-    """How replicas came to rest: the first that did not finish says it."""
-    return next((life.end for life in lives if life.end != "finished"), "finished")
+    """How replicas came to rest: the first that did not finish says it, unless it was stopped."""
+    return next((life.end for life in lives if life.end not in ("finished", "stopped")), "finished")

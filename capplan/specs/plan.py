@@ -114,6 +114,13 @@ class PlanSimulation(Spec):
     replications: Annotated[int, Strict(), Field(ge=1, le=1000)] = 1
 
 
+# Checked when it is laid over the plan: see `plan_variants`.
+Variants = Annotated[
+    dict[Annotated[str, Field(min_length=1, max_length=40)], dict[str, Any]],
+    Field(min_length=1, max_length=20),
+]
+
+
 class Plan(Spec):
     """A model on accelerators under an engine, its traffic, and what is promised."""
 
@@ -130,6 +137,16 @@ class Plan(Spec):
     failures: Annotated[tuple[FailureSpec, ...], Field(max_length=1000)] = ()
     slos: Slos | None = None
     simulation: PlanSimulation = Field(default_factory=PlanSimulation)
+    variants: Variants | None = Field(
+        default=None, description="By name: parts of a plan, laid over this one for a comparison."
+    )
+
+    @model_validator(mode="after")
+    def _variants_are_variants(self) -> Plan:
+        for name, parts in (self.variants or {}).items():
+            if "variants" in parts:
+                raise SpecError("has no variants of its own", "variants", name, "variants")
+        return self
 
 
 def read_plan(path: Path) -> tuple[Plan, Document]:
