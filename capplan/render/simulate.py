@@ -10,7 +10,6 @@ from capplan.render.screen import Column, Screen, Table
 from capplan.render.simulate_tsv import for_programs
 from capplan.results.assumptions import Assumption
 from capplan.results.simulate import (
-    Latency,
     Percentile,
     ServiceLevel,
     SimulateInputs,
@@ -56,7 +55,7 @@ def screen(
         tables=tables,
         notes=_notes(result, inputs),
         assumptions=assumptions,
-        next_commands=_next(inputs),
+        next_commands=[f"capplan pareto {question(inputs, assumptions)}".rstrip()],
         tsv=for_programs(result, inputs),
     )
 
@@ -254,14 +253,10 @@ def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
     return [*notes, MODELLED if "(V1)" in inputs.engine else DOCUMENTED]
 
 
-def _next(inputs: SimulateInputs) -> list[str]:
-    what = f"--plan {inputs.plan}"
-    if inputs.plan is None:
-        what = f"--model {inputs.model} --hardware {inputs.hardware}"
-        if inputs.arrival_rate_per_s is not None:
-            what += f" --qps {inputs.arrival_rate_per_s:g}"
-    return [f"capplan pareto {what}"]
-
-
-def latency(result: SimulateResult, key: str) -> Latency | None:
-    return next((found for found in result.latencies if found.key == key), None)
+def question(inputs: SimulateInputs, assumptions: Sequence[Assumption]) -> str:
+    """The options that ask about the same deployment, those left out that were not given."""
+    if inputs.plan is not None:
+        return f"--plan {inputs.plan} "
+    assumed = {assumption.option for assumption in assumptions}
+    given = {"--model": inputs.model, "--hardware": inputs.hardware}
+    return "".join(f"{option} {name} " for option, name in given.items() if option not in assumed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +198,53 @@ class Curves:
     distributions: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
     last_arrival_s: float
     warmup_s: float
+
+
+class RequestRow(NamedTuple):
+    """One request for `--records`; times on the simulation's clock, None where none came."""
+
+    replication: int
+    id: str
+    replica: int | None
+    end: str  # ok, timed out, rejected, failed, refused, unfinished
+    arrival_s: float
+    first_scheduled_s: float | None
+    first_token_s: float | None
+    finish_s: float | None
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int | None
+    num_preemptions: int | None
+    queue_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    e2e_s: float | None
+    measured: bool  # counts for the percentiles
+
+
+class StepSlice(NamedTuple):
+    """One step, or a stretch of steps of decodes only."""
+
+    start_s: float
+    duration_s: float
+    num_steps: int
+    num_decodes: int
+    prefill_tokens: int
+
+
+class LoadSample(NamedTuple):
+    time_s: float
+    num_running: int
+    num_waiting: int
+    num_used_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The first part of a run, up to ``until_s``: by replica, and request by request."""
+
+    steps: tuple[tuple[StepSlice, ...], ...]
+    loads: tuple[tuple[LoadSample, ...], ...]
+    requests: tuple[RequestRow, ...]
+    until_s: float
+    is_whole: bool
