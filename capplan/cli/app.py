@@ -65,6 +65,9 @@ def gpus(
     spares: o.Spares = None,
     gpus_per_node: o.GpusPerNode = None,
     price: o.Price = None,
+    commitment: o.Commitment = None,
+    price_factor: o.PriceFactor = None,
+    idle_power: o.IdlePower = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
