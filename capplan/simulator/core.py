@@ -49,6 +49,7 @@ class Replica(ReplicaState):
             steady_head = steady_head and config.scheduler_reserve_full_isl
         patience = 10_000 + 2 * config.max_model_len
         is_open = self.is_open
+        told_at_once = is_open or recorder is not None
         # The next request to come, and when: without one the horizon, to pause at once -inf.
         coming = None if is_open else take()
         next_arrival = coming.arrival_s if coming else -inf if is_open else inf
@@ -90,8 +91,7 @@ class Replica(ReplicaState):
                 coming = take()
                 next_arrival = coming.arrival_s if coming else self.horizon_s
                 continue
-            before, steps = now, 0
-
+            steps = 0
             if (
                 decodes
                 and not in_prompt
@@ -101,22 +101,22 @@ class Replica(ReplicaState):
                 # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
                 # of the calendar that is no longer valid ends the stretch early; no harm.)
                 steps = calendar[0][0] + 1 - step if calendar else 1
-                if landing and (waiting or recorder or wasteful or is_open):
+                if landing and (told_at_once or waiting or wasteful):
                     steps = 1  # what they free, or who they are, may matter to the next pass
                 if windows:
                     steps = min(steps, windows.until_full())
                 if (steps // size + 1) * decodes > free:
                     steps = self.steps_with_blocks(steps, step, decodes, free)
             if steps:
-                first, first_start, first_computed = step, start, computed
-                done, context = 0, computed + decodes
-                while done < steps and now < next_arrival:
+                before, first_start = now, start
+                context = computed + decodes
+                last_context = context + steps * decodes
+                while True:
                     base, slope, limit = line(decodes, context)
-                    until = steps
-                    if context + (steps - done) * decodes > limit:
-                        until = min(steps, done + max(1, ceil((limit - context) / decodes)))
-                    segment = range(context, context + (until - done) * decodes, decodes)
-                    begin, told = start, done
+                    segment = range(context, last_context, decodes)
+                    if last_context > limit:
+                        segment = segment[: max(1, ceil((limit - context) / decodes))]
+                    begin = start
                     if asynchronous:
                         for context in segment:
                             now = start
@@ -130,21 +130,25 @@ class Replica(ReplicaState):
                                 break
                         now = start
                     context += decodes
-                    done = (context - computed) // decodes - 1
-                    if windows:
-                        windows.advance(done - told)
                     if watch:
-                        watch.stretch(
-                            begin, done - told, decodes, segment.start, base, slope, landing
-                        )
-                computed = context - decodes
-                step += done
-                tokens += done * decodes
-                phase = first % size
+                        done = (context - segment.start) // decodes
+                        watch.stretch(begin, done, decodes, segment.start, base, slope, landing)
+                    if windows:
+                        windows.advance((context - segment.start) // decodes)
+                    if context >= last_context or now >= next_arrival:
+                        break
+                done = (context - computed) // decodes - 1
+                phase = step % size
                 rest = phase + done % size
                 taken = done // size * decodes + sum(opening[phase:rest])
                 if rest > size:
                     taken += sum(opening[: rest - size])
+                if recorder:
+                    self.free = free
+                    recorder.stretch(self, step, done, before, first_start, computed)
+                computed = context - decodes
+                step += done
+                tokens += done * decodes
                 if landing and done > 1:
                     # The first of these steps is followed by their leaving.
                     request_seconds += population * (first_start - counted_s)
@@ -152,19 +156,16 @@ class Replica(ReplicaState):
                     free -= opening[phase]
                     taken -= opening[phase]
                     if cache:
-                        cache.take(opening[phase])
+                        cache.table.owed += opening[phase]
                     population -= len(landing)
                     self.free = free
                     self.release(landing)
                     free, landing = self.free, []
-                if recorder:
-                    self.free = free
-                    recorder.stretch(self, first, done, before, first_start, first_computed)
                 free -= taken
                 if watch:
                     watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 if cache:
-                    cache.take(taken)
+                    cache.table.owed += taken
                 if paced:
                     self.scan_emptied = True  # nobody waits, see `steady_head`
                 fruitless = 0
@@ -185,7 +186,8 @@ class Replica(ReplicaState):
                 starved: Set[Sequence] = NOBODY
                 if in_prompt and not held:
                     for seq in in_prompt:
-                        want = seq.target - seq.computed
+                        have = seq.computed
+                        want = seq.target - have
                         if want > cut:
                             want = cut
                         if want > left:
@@ -193,18 +195,17 @@ class Replica(ReplicaState):
                             is_last = seq.admission == self.num_admissions
                             enough = enough and (is_last or seq is next(reversed(running)))
                         if want > 0:
-                            need += -(-(seq.computed + want) // size) + (-seq.computed // size)
+                            need += -(-(have + want) // size) + (-have // size)
                             left -= want
                             chunks.append((seq, want))
+                            sums.append((want, have))
                 if enough and need <= free:
                     free -= need
                     for seq, want in chunks:
-                        tokens += want
-                        sums.append((want, seq.computed))
                         seq.computed += want
-                    served, context, budget = decodes, computed + decodes, left
+                    served, context = decodes, computed + decodes
                     if cache:
-                        cache.take(need)
+                        cache.table.owed += need
                         if self.continued and (chunks or waiting):
                             self.step = step
                             self.register_pass([seq for seq, _ in chunks])
@@ -217,27 +218,31 @@ class Replica(ReplicaState):
                     self.num_decodes, self.computed, self.free = decodes, computed, free
                     scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
                     decodes, computed, free = self.num_decodes, self.computed, self.free
-                    served, context, budget = scarce.decodes, scarce.context, scarce.budget
+                    served, context, left = scarce.decodes, scarce.context, scarce.budget
                     chunks, preempted, starved = scarce.chunks, scarce.preempted, scarce.starved
-                    for seq, want in chunks:
-                        tokens += want
-                        sums.append((want, seq.computed - want))
+                    sums = [(want, seq.computed - want) for seq, want in chunks]
+                    if preempted:
+                        left = tokens_per_step - served - sum(want for _, want in chunks)
                 if paced and chunks:
                     self.last_prefill = step
                 # Then those that wait.
                 if not preempted:
-                    if waiting and budget > 0 and len(running) < slots:
+                    if waiting and left > 0 and len(running) < slots:
                         self.free = free
-                        left = admit(chunks, sums, budget, cut, start, held)
+                        left = admit(chunks, sums, left, cut, start, held)
+                        free = self.free
                         if self.admitted_prefill:
                             self.last_prefill = step
-                        tokens += budget - left
-                        free = self.free
                         if len(running) > max_running:
                             max_running = len(running)
                     if paced and not held:
                         self.scan_emptied = not waiting
-                if not served and not chunks:
+                if chunks:
+                    dt = mixed(served, context, sums)
+                elif served:
+                    base, slope, _ = line(served, context)
+                    dt = base + slope * context
+                else:
                     # Nothing to run: take in what is in flight, or wait for an arrival.
                     fruitless += 1
                     waits = not preempted and not self.in_flight
@@ -275,11 +280,6 @@ class Replica(ReplicaState):
                         end = "livelock"
                         break
                     continue
-                if chunks:
-                    dt = mixed(served, context, sums)
-                else:
-                    base, slope, _ = line(served, context)
-                    dt = base + slope * context
                 if recorder:
                     self.step, self.free = step, free
                     recorder.executed(self, now, start, dt, chunks, starved, preempted)
@@ -288,7 +288,7 @@ class Replica(ReplicaState):
                     watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 # The step runs.
                 step += 1
-                tokens += served
+                tokens += tokens_per_step - left
                 computed += served
                 now = start if asynchronous else start + dt
                 start += dt
@@ -346,28 +346,29 @@ class Replica(ReplicaState):
                 now = start = next_arrival
                 continue
 
-            # Who got the last token in this step?
-            wasteful = False
-            finished = []
-            while calendar and calendar[0][0] < step:
-                last, number, seq = heappop(calendar)
-                if seq.last_step == last and seq.admission == number:
-                    finished.append(seq)
-                    seq.finish_s = start
-                    blocked = False
-                    if asynchronous:
-                        seq.landing = True
-                        if seq.stops:
-                            wasteful = True
-                            continue
-                    decodes -= 1
-                    computed -= step + seq.offset
-                    if windows:
-                        windows.remove(seq, step + seq.offset)
-                    opening[seq.phase] -= 1
-                    seq.phase = NO_STEP
-            if asynchronous:
-                finished, landing = landing, finished
+            finished: list[Sequence] = []
+            if landing or (calendar and calendar[0][0] < step):
+                # Who got the last token in this step?
+                wasteful = False
+                while calendar and calendar[0][0] < step:
+                    last, number, seq = heappop(calendar)
+                    if seq.last_step == last and seq.admission == number:
+                        finished.append(seq)
+                        seq.finish_s = start
+                        blocked = False
+                        if asynchronous:
+                            seq.landing = True
+                            if seq.stops:
+                                wasteful = True
+                                continue
+                        decodes -= 1
+                        computed -= step + seq.offset
+                        if windows:
+                            windows.remove(seq, step + seq.offset)
+                        opening[seq.phase] -= 1
+                        seq.phase = NO_STEP
+                if asynchronous:
+                    finished, landing = landing, finished
             if finished:
                 blocked = False
                 request_seconds += population * (now - counted_s)

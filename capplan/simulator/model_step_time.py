@@ -35,6 +35,7 @@ class ModelStepTime:
         self._chunk_kv = loaded.pop(None, 0.0)
         self._windows_read = tuple(attended.items())
         self._windows_kv = tuple(loaded.items())
+        self._has_windows = bool(attended or loaded or self.windows)
         # Steps of decodes alone; with prefill; with both; the part of the sequences.
         self._decodes: dict[int, float] = {}
         self._prefills: dict[int, float] = {}
@@ -48,6 +49,8 @@ class ModelStepTime:
             seconds = self._decodes[num_decodes]
         except KeyError:
             seconds = self._decodes_s(num_decodes)
+        if not windows and not self.windows:
+            return seconds, self._decode_read, inf
         slope = self._decode_read
         for cost, (reads, growing) in zip(self._window_reads, windows, strict=True):
             if not growing:
@@ -67,22 +70,27 @@ class ModelStepTime:
         chunks: Items[ChunkSums],
         windows: Items[WindowSum] = (),
     ) -> float:
-        tokens = reads = loaded = 0
-        for chunk, before in chunks:
-            tokens += chunk
-            reads += chunk * before + chunk * (chunk + 1) // 2
-            loaded += before + chunk
-        seconds = tokens * self._chunk_token + reads * self._chunk_read + loaded * self._chunk_kv
-        seconds += len(chunks) * self._chunk
-        if self._windows_read or self._windows_kv:
-            seconds += self._in_windows_s(chunks)
-        rows = num_decodes + len(chunks)
-        tokens += num_decodes
+        rows, tokens, seconds = num_decodes, num_decodes, 0.0
         if num_decodes:
-            seconds += num_decodes * self._decode + context_tokens * self._decode_read
-            for cost, (read, _) in zip(self._window_reads, windows, strict=True):
-                seconds += cost * read
-        known = self._mixed if num_decodes else self._prefills
+            known = self._mixed
+            seconds = num_decodes * self._decode + context_tokens * self._decode_read
+        else:
+            known = self._prefills
+        for chunk, before in chunks:
+            rows += 1
+            tokens += chunk
+            reads = chunk * (before + (chunk + 1) / 2)
+            seconds += (
+                self._chunk
+                + chunk * self._chunk_token
+                + reads * self._chunk_read
+                + (before + chunk) * self._chunk_kv
+            )
+        if self._has_windows:
+            seconds += self._in_windows_s(chunks)
+            if num_decodes:
+                for cost, (read, _) in zip(self._window_reads, windows, strict=True):
+                    seconds += cost * read
         try:
             return seconds + known[tokens] + self._rows[rows]
         except KeyError:

@@ -30,30 +30,34 @@ class Sequence:
     stops = False  # a stop token is not announced: one more decode is on its way when it shows
     num_preemptions = 0
     first_scheduled_s = first_token_s = finish_s = -1.0
-    hits: tuple[int, ...] = ()
+    first_hit = 0  # tokens found cached at the first admission, and at later ones
+    later_hits: tuple[int, ...] = ()
     keys: Items[int] = ()
     blocks: list[Block]  # the first blocks of its table: those that have a name
 
     def __init__(self, request: Request, index: int, max_model_len: int) -> None:
         self.request = request
         self.index = index  # number of arrival
-        self.arrival_s = request.arrival_s
-        self.priority = request.priority
-        prompt = self.prompt = self.target = request.prompt_tokens
-        end = request.output_tokens
+        # By place: fields by name cost more, and this is done for every request.
+        _, self.arrival_s, prompt, asked, limit, self.priority, _, _, _ = request
+        self.prompt = self.target = prompt
+        self.asked = asked
         room = max_model_len - prompt
-        self.end = end if end < room else room  # output tokens it will get
-        limit = request.max_tokens
+        self.end = asked if asked < room else room  # output tokens it will get
         if limit is not None:
             self.stops = min(limit, room) > self.end
 
+    @property
+    def hits(self) -> tuple[int, ...]:
+        """Tokens found cached, by admission."""
+        return () if self.first_scheduled_s < 0 else (self.first_hit, *self.later_hits)
+
     def record(self) -> RequestRecord:
-        hits = self.hits or (0,)
         # Not by the class's own __new__: this is called for every request.
         return new_record(
             RequestRecord,
             (
-                self.request.id,
+                self.request[0],
                 self.arrival_s,
                 self.first_scheduled_s,
                 self.first_token_s,
@@ -61,7 +65,7 @@ class Sequence:
                 self.prompt,
                 self.end,
                 self.num_preemptions,
-                hits[0],
-                hits[1:],
+                self.first_hit,
+                self.later_hits,
             ),
         )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from collections.abc import Sequence as Items
 from typing import Protocol
 
+from capplan.simulator.blocks import Block
 from capplan.simulator.config import SchedulerConfig, rejection_reason
 from capplan.simulator.open_form import OpenForm
 from capplan.simulator.prefix_cache import PrefixCache
@@ -109,21 +110,20 @@ class ReplicaState(OpenForm):
 
     def arrivals(self, requests: Iterable[Request]) -> Iterator[Sequence]:
         """Sequences in order of arrival; what can never be served is refused."""
-        config = self.config
+        config, cache, harmless = self.config, self.cache, self.harmless
+        longest, reject = config.max_model_len, self.reject
         for request in requests:
-            if request.arrival_s < self.last_arrival_s:
+            seq = Sequence(request, self.num_arrivals, longest)
+            if seq.arrival_s < self.last_arrival_s:
                 raise ValueError(f"request {request.id} arrives before its predecessor")
-            self.last_arrival_s = request.arrival_s
-            tokens = request.prompt_tokens + request.output_tokens
-            some = request.prompt_tokens > 0 and request.output_tokens > 0
-            if self.reject and not (some and tokens < self.harmless):
+            self.last_arrival_s = seq.arrival_s
+            if reject and not (0 < seq.prompt < harmless - seq.asked and seq.asked > 0):
                 reason = rejection_reason(request, config)
                 if reason is not None:
                     self.rejected.append(Rejection(request.id, reason))
                     continue
-            seq = Sequence(request, self.num_arrivals, config.max_model_len)
-            if self.cache is not None:
-                seq.keys = self.cache.book.keys(request)
+            if cache is not None and (request.prefix or request.reused):
+                seq.keys = cache.book.keys(request)
             self.num_arrivals += 1
             yield seq
 
@@ -284,14 +284,14 @@ class ReplicaState(OpenForm):
         Says what is left of the budget. `admitted_prefill`: one had more than a token to compute.
         """
         cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
-        free, slots, hit = self.free, self.slots, 0
+        free, slots, must_fit = self.free, self.slots, self.whole_prompt_must_fit
         self.admitted_prefill = False
         while budget > 0 and waiting and len(running) < slots:
             seq = waiting[0]
-            gap, spare = seq.target, free
-            if cache:
+            gap, spare, hit = seq.target, free, 0
+            found: list[Block] = []
+            if cache and (seq.keys or seq.num_preemptions):
                 found = cache.find(seq)
-                hit = 0
                 if found:
                     hit = len(found) * size
                     gap -= hit
@@ -310,35 +310,37 @@ class ReplicaState(OpenForm):
             needed = -(-(hit + want) // size)
             if needed > spare:
                 break
-            if want < gap and self.whole_prompt_must_fit and self.whole(seq) > spare:
+            if want < gap and must_fit and -(-seq.target // size) > spare < self.whole(seq):
                 break
             waiting.popleft()
             running[seq] = None
             self.num_admissions += 1
             seq.admission = self.num_admissions
             seq.computed = hit + want
+            free -= needed
             if cache:
                 if found:
-                    free -= cache.table.hold(found)
+                    held_now = cache.table.hold(found)
+                    free += len(found) - held_now
                     needed -= len(found)
-                cache.take(needed)
+                cache.table.owed += needed
                 seq.blocks = found
                 if seq.keys:
                     cache.register(seq, seq.computed)
-            free -= needed
             budget -= want
             if gap > 1:
                 self.admitted_prefill = True
-            seq.hits = (*seq.hits, hit) if seq.hits else (hit,)
-            if seq.first_scheduled_s < 0:
-                seq.first_scheduled_s = start
+            if seq.num_preemptions:
+                seq.later_hits = (*seq.later_hits, hit)
+            else:
+                seq.first_scheduled_s, seq.first_hit = start, hit
             chunks.append((seq, want))
             sums.append((want, hit))
         self.free = free
         return budget
 
     def whole(self, seq: Sequence) -> int:
-        """Blocks of all tokens known of a request."""
+        """Blocks of all tokens known of a request, as far as the model can take them."""
         return -(-min(seq.target, self.config.max_model_len) // self.block_size)
 
     def outputs(self, seq: Sequence) -> int:
