@@ -14,7 +14,7 @@ from math import ceil, inf
 from capplan.simulator.requests import Outcome
 from capplan.simulator.scarce import scarce_pass
 from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.state import ReplicaState
+from capplan.simulator.state import ADMISSION_BITS, ReplicaState
 from capplan.simulator.step_time import ChunkSums
 
 NOBODY: frozenset[Sequence] = frozenset()
@@ -39,7 +39,8 @@ class Replica(ReplicaState):
         paced = config.prefill_schedule_interval > 1
         windows, admit = self.windows, self.admit
         line, mixed = (windows or self.step_time).line, (windows or self.step_time).mixed
-        running, waiting, calendar = self.running, self.waiting, self.calendar
+        running, waiting = self.running, self.waiting
+        calendar, due_at = self.calendar, self.due_at
         opening, in_prompt = self.opening, self.in_prompt
         cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
         fcfs = config.policy == "fcfs"
@@ -50,6 +51,7 @@ class Replica(ReplicaState):
         patience = 10_000 + 2 * config.max_model_len
         is_open = self.is_open
         told_at_once = is_open or recorder is not None
+        observed = watch is not None or windows is not None
         # The next request to come, and when: without one the horizon, to pause at once -inf.
         coming = None if is_open else take()
         next_arrival = coming.arrival_s if coming else -inf if is_open else inf
@@ -57,6 +59,8 @@ class Replica(ReplicaState):
         request_seconds = counted_s = 0.0  # of `population`, up to `counted_s`
         population = step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
         free, blocked, end = self.free, False, "finished"
+        sorted_in = 0  # admissions up to this one have been sorted into `in_prompt`
+        next_last = calendar[0] >> ADMISSION_BITS  # the next last step
         landing: list[Sequence] = []
         wasteful = False  # one of `landing` ends by a stop token: it is scheduled once more
 
@@ -100,44 +104,50 @@ class Replica(ReplicaState):
             ):
                 # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
                 # of the calendar that is no longer valid ends the stretch early; no harm.)
-                steps = calendar[0][0] + 1 - step if calendar else 1
+                steps = next_last + 1 - step
                 if landing and (told_at_once or waiting or wasteful):
                     steps = 1  # what they free, or who they are, may matter to the next pass
                 if windows:
                     steps = min(steps, windows.until_full())
-                if (steps // size + 1) * decodes > free:
+                if steps * decodes > free and (steps // size + 1) * decodes > free:
                     steps = self.steps_with_blocks(steps, step, decodes, free)
             if steps:
                 before, first_start = now, start
-                context = computed + decodes
-                last_context = context + steps * decodes
+                done, context = 0, computed + decodes
                 while True:
                     base, slope, limit = line(decodes, context)
-                    segment = range(context, last_context, decodes)
-                    if last_context > limit:
-                        segment = segment[: max(1, ceil((limit - context) / decodes))]
+                    segment = steps - done
+                    if limit < inf and context + segment * decodes > limit:
+                        segment = min(segment, max(1, ceil((limit - context) / decodes)))
                     begin = start
-                    if asynchronous:
-                        for context in segment:
-                            now = start
-                            start += base + slope * context
-                            if now >= next_arrival:
-                                break
+                    # Whole numbers as floats: these multiply faster, and are exact up to 2^53.
+                    reads, more = context + 0.0, decodes + 0.0
+                    for number in range(1, segment):  # noqa: B007
+                        if start >= next_arrival:
+                            break
+                        start += base + slope * reads
+                        reads += more
                     else:
-                        for context in segment:
-                            start += base + slope * context
-                            if start >= next_arrival:
-                                break
+                        number = segment
+                    # The last one. Asynchronous: its pass is made when the one before begins.
+                    if asynchronous:
                         now = start
-                    context += decodes
-                    if watch:
-                        done = (context - segment.start) // decodes
-                        watch.stretch(begin, done, decodes, segment.start, base, slope, landing)
-                    if windows:
-                        windows.advance((context - segment.start) // decodes)
-                    if context >= last_context or now >= next_arrival:
+                        start += base + slope * reads
+                    else:
+                        if start < next_arrival:
+                            start += base + slope * reads
+                        else:
+                            number -= 1
+                        now = start
+                    done += number
+                    if observed:
+                        if windows:
+                            windows.advance(number)
+                        if watch:
+                            watch.stretch(begin, number, decodes, context, base, slope, landing)
+                    if done == steps or now >= next_arrival:
                         break
-                done = (context - computed) // decodes - 1
+                    context = computed + (done + 1) * decodes
                 phase = step % size
                 rest = phase + done % size
                 taken = done // size * decodes + sum(opening[phase:rest])
@@ -146,10 +156,11 @@ class Replica(ReplicaState):
                 if recorder:
                     self.free = free
                     recorder.stretch(self, step, done, before, first_start, computed)
-                computed = context - decodes
                 step += done
-                tokens += done * decodes
-                if landing and done > 1:
+                done *= decodes
+                computed += done
+                tokens += done
+                if landing and steps > 1:
                     # The first of these steps is followed by their leaving.
                     request_seconds += population * (first_start - counted_s)
                     counted_s = first_start
@@ -162,10 +173,10 @@ class Replica(ReplicaState):
                     self.release(landing)
                     free, landing = self.free, []
                 free -= taken
-                if watch:
-                    watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 if cache:
                     cache.table.owed += taken
+                if observed and watch:
+                    watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 if paced:
                     self.scan_emptied = True  # nobody waits, see `steady_head`
                 fruitless = 0
@@ -197,12 +208,11 @@ class Replica(ReplicaState):
                         if want > 0:
                             need += -(-(have + want) // size) + (-have // size)
                             left -= want
+                            seq.computed = have + want
                             chunks.append((seq, want))
                             sums.append((want, have))
                 if enough and need <= free:
                     free -= need
-                    for seq, want in chunks:
-                        seq.computed += want
                     served, context = decodes, computed + decodes
                     if cache:
                         cache.table.owed += need
@@ -214,6 +224,8 @@ class Replica(ReplicaState):
                                 if seq.keys:
                                     cache.register(seq, seq.computed)
                 else:
+                    for seq, want in chunks:
+                        seq.computed -= want
                     self.step = step
                     self.num_decodes, self.computed, self.free = decodes, computed, free
                     scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
@@ -292,18 +304,23 @@ class Replica(ReplicaState):
                 computed += served
                 now = start if asynchronous else start + dt
                 start += dt
-                fruitless = 0 if served else fruitless + 1
+                if served:
+                    fruitless = 0
+                elif fruitless > patience:
+                    end = "livelock"
+                    break
+                else:
+                    fruitless += 1
                 if windows:
                     windows.advance(1)
                 if chunks:
-                    newest = self.last_in_prompt
                     for seq, _ in chunks:
                         if seq.computed < seq.target:
-                            if seq.admission > newest:
+                            if seq.admission > sorted_in:
                                 in_prompt.append(seq)
                             continue
                         # The prompt is computed, its first token sampled: it goes on by itself.
-                        if seq.admission <= newest:
+                        if seq.admission <= sorted_in:
                             in_prompt.remove(seq)
                         fruitless = 0
                         offset = seq.offset = seq.computed - step
@@ -315,18 +332,25 @@ class Replica(ReplicaState):
                         if windows:
                             windows.add(seq, seq.computed)
                         last = seq.last_step = step - 2 + seq.end - seq.outputs
-                        heappush(calendar, (last, seq.admission, seq))
+                        if last < next_last:
+                            next_last = last
+                        last = last << ADMISSION_BITS | seq.admission
+                        heappush(calendar, last)
+                        due_at[last] = seq
                         if not seq.outputs:
                             seq.first_token_s = start
                         if cache and seq.request.reused:
                             self.continued[seq] = None
-                    self.last_in_prompt = self.num_admissions
-                blocked = False
-                if waiting and steady_head and not chunks:
-                    blocked = not preempted and not starved and not self.continued
-                if fruitless > patience:
-                    end = "livelock"
-                    break
+                    sorted_in = self.num_admissions
+                    if recorder:
+                        self.last_in_prompt = sorted_in
+                    blocked = False
+                else:
+                    blocked = (
+                        steady_head
+                        and bool(waiting)
+                        and not (preempted or starved or self.continued)
+                    )
             elif self.in_flight:
                 # Nobody is left but a step is under way.
                 now = start
@@ -346,29 +370,34 @@ class Replica(ReplicaState):
                 now = start = next_arrival
                 continue
 
-            finished: list[Sequence] = []
-            if landing or (calendar and calendar[0][0] < step):
-                # Who got the last token in this step?
+            # Who got the last token in this step?
+            if landing or next_last < step:
+                finished: list[Sequence] = []
                 wasteful = False
-                while calendar and calendar[0][0] < step:
-                    last, number, seq = heappop(calendar)
-                    if seq.last_step == last and seq.admission == number:
-                        finished.append(seq)
-                        seq.finish_s = start
-                        blocked = False
-                        if asynchronous:
-                            seq.landing = True
-                            if seq.stops:
-                                wasteful = True
-                                continue
-                        decodes -= 1
-                        computed -= step + seq.offset
-                        if windows:
-                            windows.remove(seq, step + seq.offset)
-                        opening[seq.phase] -= 1
-                        seq.phase = NO_STEP
+                bound = step << ADMISSION_BITS
+                while calendar[0] < bound:
+                    due = due_at.pop(heappop(calendar), None)
+                    if due is None:
+                        continue
+                    finished.append(due)
+                    due.finish_s = start
+                    blocked = False
+                    if asynchronous:
+                        due.landing = True
+                        if due.stops:
+                            wasteful = True
+                            continue
+                    decodes -= 1
+                    computed -= step + due.offset
+                    if windows:
+                        windows.remove(due, step + due.offset)
+                    opening[due.phase] -= 1
+                    due.phase = NO_STEP
+                next_last = calendar[0] >> ADMISSION_BITS
                 if asynchronous:
                     finished, landing = landing, finished
+            else:
+                finished = landing
             if finished:
                 blocked = False
                 request_seconds += population * (now - counted_s)

@@ -21,6 +21,8 @@ from capplan.simulator.step_time import ChunkSums, StepTime
 from capplan.simulator.watch import CounterWatch, Watch
 from capplan.simulator.windows import WindowCounters
 
+ADMISSION_BITS = 32
+
 
 class Observer(Protocol):
     """Is told what happens in every pass. It changes nothing; see `recorder`."""
@@ -92,7 +94,10 @@ class ReplicaState(OpenForm):
         self.running: dict[Sequence, None] = {}  # in order of admission
         self.in_prompt: list[Sequence] = []  # running, prompt not computed; in the same order
         self.continued: dict[Sequence, None] = {}  # running decodes that others may look into
-        self.calendar: list[tuple[int, int, Sequence]] = []  # (last step, admission, decode)
+        # By last step and admission, in one number: a heap, and the decodes. What has left is in
+        # the heap only. The last entry is never reached.
+        self.calendar = [1 << 4 * ADMISSION_BITS]
+        self.due_at: dict[int, Sequence] = {}
         self.opening = [0] * config.block_size  # decodes by the phase in which they open a block
         self.step = 0  # number of the next step
         self.num_decodes = 0
@@ -103,7 +108,7 @@ class ReplicaState(OpenForm):
         self.admitted_prefill = False
         self.scan_emptied = False  # the last admission scan emptied the queue
         self.num_preemptions = self.num_admissions = 0
-        self.last_in_prompt = 0  # admissions up to this one have been sorted into `in_prompt`
+        self.last_in_prompt = 0  # for the recorder: later admissions are of this pass
         self.landing: list[Sequence] = []  # while it pauses: their last token is under way
 
     # Arrivals.
@@ -111,20 +116,20 @@ class ReplicaState(OpenForm):
     def arrivals(self, requests: Iterable[Request]) -> Iterator[Sequence]:
         """Sequences in order of arrival; what can never be served is refused."""
         config, cache, harmless = self.config, self.cache, self.harmless
-        longest, reject = config.max_model_len, self.reject
+        longest, last_s, index = config.max_model_len, self.last_arrival_s, self.num_arrivals
         for request in requests:
-            seq = Sequence(request, self.num_arrivals, longest)
-            if seq.arrival_s < self.last_arrival_s:
+            seq = Sequence(request, index, longest)
+            if seq.arrival_s < last_s:
                 raise ValueError(f"request {request.id} arrives before its predecessor")
-            self.last_arrival_s = seq.arrival_s
-            if reject and not (0 < seq.prompt < harmless - seq.asked and seq.asked > 0):
-                reason = rejection_reason(request, config)
+            last_s = seq.arrival_s
+            if not 0 < seq.prompt < harmless - seq.asked < harmless:  # something to compute, too
+                reason = rejection_reason(request, config) if self.reject else None
                 if reason is not None:
                     self.rejected.append(Rejection(request.id, reason))
                     continue
             if cache is not None and (request.prefix or request.reused):
                 seq.keys = cache.book.keys(request)
-            self.num_arrivals += 1
+            index += 1
             yield seq
 
     def present(self) -> list[Sequence]:
@@ -209,6 +214,8 @@ class ReplicaState(OpenForm):
             computed = self.step + seq.offset + served
             registered = self.registered(seq, served=served)
             self.continued.pop(seq, None)
+            if not seq.landing:
+                del self.due_at[seq.last_step << ADMISSION_BITS | seq.admission]
             if not seq.landing or seq.stops:
                 self.remove_decode(seq)
         if self.cache is None:
@@ -224,7 +231,6 @@ class ReplicaState(OpenForm):
             self.waiting.remove(seq)
         if seq.landing:
             self.landing.remove(seq)
-        seq.last_step = NO_STEP  # its entry in the calendar is no longer valid
 
     def forget(self) -> None:
         """The memory is lost: nothing is found any more, and no step is under way."""
@@ -284,7 +290,7 @@ class ReplicaState(OpenForm):
         Says what is left of the budget. `admitted_prefill`: one had more than a token to compute.
         """
         cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
-        free, slots, must_fit = self.free, self.slots, self.whole_prompt_must_fit
+        free, slots = self.free, self.slots
         self.admitted_prefill = False
         while budget > 0 and waiting and len(running) < slots:
             seq = waiting[0]
@@ -310,7 +316,8 @@ class ReplicaState(OpenForm):
             needed = -(-(hit + want) // size)
             if needed > spare:
                 break
-            if want < gap and must_fit and -(-seq.target // size) > spare < self.whole(seq):
+            # `spare` blocks hold the whole prompt if they hold it to the last token.
+            if want < gap and seq.target > spare * size and self.whole(seq) > spare:
                 break
             waiting.popleft()
             running[seq] = None
@@ -340,7 +347,9 @@ class ReplicaState(OpenForm):
         return budget
 
     def whole(self, seq: Sequence) -> int:
-        """Blocks of all tokens known of a request, as far as the model can take them."""
+        """Blocks for all known tokens that an admission must find, as far as the model goes."""
+        if not self.whole_prompt_must_fit:
+            return 0
         return -(-min(seq.target, self.config.max_model_len) // self.block_size)
 
     def outputs(self, seq: Sequence) -> int:
