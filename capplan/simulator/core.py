@@ -43,6 +43,7 @@ class Replica(ReplicaState):
         calendar, due_at = self.calendar, self.due_at
         opening, in_prompt = self.opening, self.in_prompt
         cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
+        shaped = bool(paced or cuts)
         fcfs = config.policy == "fcfs"
         # May a blocked head of the queue be taken to stay so while decodes only go on?
         steady_head = not config.long_prefill_token_threshold_adaptive and not paced
@@ -61,6 +62,7 @@ class Replica(ReplicaState):
         free, blocked, end = self.free, False, "finished"
         sorted_in = 0  # admissions up to this one have been sorted into `in_prompt`
         next_last = calendar[0] >> ADMISSION_BITS  # the next last step
+        in_flight = False  # asynchronous: a step whose result is not taken in
         landing: list[Sequence] = []
         wasteful = False  # one of `landing` ends by a stop token: it is scheduled once more
 
@@ -70,12 +72,14 @@ class Replica(ReplicaState):
                     # Up to the horizon all is done, or others are to see what has happened.
                     self.step, self.landing, self.now_s = step, landing, now
                     self.num_decodes, self.computed, self.free = decodes, computed, free
+                    self.in_flight = in_flight
                     self.hold_back(coming)
                     yield None
                     if self.is_closing:
                         end = self.end_of(population)
                         break
                     decodes, computed, free = self.num_decodes, self.computed, self.free
+                    in_flight = self.in_flight
                     coming = take()
                     next_arrival = coming.arrival_s if coming else self.horizon_s
                     if self.wake_s is not None:  # nothing went on until then, or all is lost
@@ -183,11 +187,12 @@ class Replica(ReplicaState):
             elif population:
                 # One pass. First those that run.
                 cut, held = longest, False
-                if cuts and population > 1:
-                    cut = self.prompt_cut(population)
-                if paced:
-                    self.step = step
-                    held = self.prefill_is_held()
+                if shaped:
+                    if cuts and population > 1:
+                        cut = self.prompt_cut(population)
+                    if paced:
+                        self.step = step
+                        held = self.prefill_is_held()
                 left = tokens_per_step - decodes
                 need = opening[step % size]
                 enough = left >= 0
@@ -217,7 +222,7 @@ class Replica(ReplicaState):
                     if cache:
                         cache.table.owed += need
                         if self.continued and (chunks or waiting):
-                            self.step = step
+                            self.step, self.in_flight = step, in_flight
                             self.register_pass([seq for seq, _ in chunks])
                         else:
                             for seq, _ in chunks:
@@ -226,7 +231,7 @@ class Replica(ReplicaState):
                 else:
                     for seq, want in chunks:
                         seq.computed -= want
-                    self.step = step
+                    self.step, self.in_flight = step, in_flight
                     self.num_decodes, self.computed, self.free = decodes, computed, free
                     scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
                     decodes, computed, free = self.num_decodes, self.computed, self.free
@@ -235,19 +240,20 @@ class Replica(ReplicaState):
                     sums = [(want, seq.computed - want) for seq, want in chunks]
                     if preempted:
                         left = tokens_per_step - served - sum(want for _, want in chunks)
+                # Then those that wait.
                 if paced and chunks:
                     self.last_prefill = step
-                # Then those that wait.
-                if not preempted:
-                    if waiting and left > 0 and len(running) < slots:
-                        self.free = free
-                        left = admit(chunks, sums, left, cut, start, held)
-                        free = self.free
-                        if self.admitted_prefill:
-                            self.last_prefill = step
-                        if len(running) > max_running:
-                            max_running = len(running)
-                    if paced and not held:
+                if waiting and left > 0 and not preempted and len(running) < slots:
+                    self.free = free
+                    left = admit(chunks, sums, left, cut, start, held)
+                    free = self.free
+                    if len(running) > max_running:
+                        max_running = len(running)
+                if paced:
+                    if self.admitted_prefill:
+                        self.last_prefill = step
+                    self.admitted_prefill = False
+                    if not (held or preempted):
                         self.scan_emptied = not waiting
                 if chunks:
                     dt = mixed(served, context, sums)
@@ -257,7 +263,7 @@ class Replica(ReplicaState):
                 else:
                     # Nothing to run: take in what is in flight, or wait for an arrival.
                     fruitless += 1
-                    waits = not preempted and not self.in_flight
+                    waits = not preempted and not in_flight
                     if waits and coming is None:
                         if not is_open:
                             end = "stalled"
@@ -277,8 +283,8 @@ class Replica(ReplicaState):
                         idle_s += next_arrival - start
                         start = next_arrival
                     now = start
-                    if self.in_flight:
-                        self.in_flight = False
+                    if in_flight:
+                        in_flight = False
                         request_seconds += population * (now - counted_s)
                         counted_s = now
                         self.num_decodes, self.computed, self.free = decodes, computed, free
@@ -302,8 +308,12 @@ class Replica(ReplicaState):
                 step += 1
                 tokens += tokens_per_step - left
                 computed += served
-                now = start if asynchronous else start + dt
-                start += dt
+                if asynchronous:
+                    now = start
+                    start += dt
+                else:
+                    start += dt
+                    now = start
                 if served:
                     fruitless = 0
                 elif fruitless > patience:
@@ -351,10 +361,10 @@ class Replica(ReplicaState):
                         and bool(waiting)
                         and not (preempted or starved or self.continued)
                     )
-            elif self.in_flight:
+            elif in_flight:
                 # Nobody is left but a step is under way.
                 now = start
-                self.in_flight = False
+                in_flight = False
                 if recorder:
                     recorder.close([], self)
                 continue
@@ -396,23 +406,24 @@ class Replica(ReplicaState):
                 next_last = calendar[0] >> ADMISSION_BITS
                 if asynchronous:
                     finished, landing = landing, finished
-            else:
-                finished = landing
-            if finished:
-                blocked = False
-                request_seconds += population * (now - counted_s)
-                counted_s = now
-                population -= len(finished)
-                if is_open:
-                    next_arrival = -inf
-                self.step = step
-                self.num_decodes, self.computed, self.free = decodes, computed, free
-                self.release(finished)
-                decodes, computed, free = self.num_decodes, self.computed, self.free
-            elif recorder and (self.in_flight or not asynchronous):
+                if finished:
+                    blocked = False
+                    request_seconds += population * (now - counted_s)
+                    counted_s = now
+                    population -= len(finished)
+                    if is_open:
+                        next_arrival = -inf
+                    self.step = step
+                    self.num_decodes, self.computed, self.free = decodes, computed, free
+                    self.release(finished)
+                    decodes, computed, free = self.num_decodes, self.computed, self.free
+                elif recorder and (in_flight or not asynchronous):
+                    self.free = free
+                    recorder.close([], self)
+            elif recorder and (in_flight or not asynchronous):
                 self.free = free
                 recorder.close([], self)
-            self.in_flight = asynchronous
+            in_flight = asynchronous
 
         yield self.outcome_of(
             end=end,

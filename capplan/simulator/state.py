@@ -287,11 +287,11 @@ class ReplicaState(OpenForm):
     ) -> int:
         """Move requests from the queue to the running list until one does not fit.
 
-        Says what is left of the budget. `admitted_prefill`: one had more than a token to compute.
+        Says what is left of the budget. Sets `admitted_prefill` if one had more than a token to
+        compute.
         """
         cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
         free, slots = self.free, self.slots
-        self.admitted_prefill = False
         while budget > 0 and waiting and len(running) < slots:
             seq = waiting[0]
             gap, spare, hit = seq.target, free, 0
