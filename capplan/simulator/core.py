@@ -196,8 +196,8 @@ class Replica(ReplicaState):
                 left = tokens_per_step - decodes
                 need = opening[step % size]
                 enough = left >= 0
-                chunks: list[tuple[Sequence, int]] = []
-                sums: list[ChunkSums] = []
+                prompts: list[Sequence] = []  # that get tokens in this step, and
+                sums: list[ChunkSums] = []  # how many, after how many
                 preempted: Items[Sequence] = ()
                 starved: Set[Sequence] = NOBODY
                 if in_prompt and not held:
@@ -214,38 +214,39 @@ class Replica(ReplicaState):
                             need += -(-(have + want) // size) + (-have // size)
                             left -= want
                             seq.computed = have + want
-                            chunks.append((seq, want))
+                            prompts.append(seq)
                             sums.append((want, have))
                 if enough and need <= free:
                     free -= need
                     served, context = decodes, computed + decodes
                     if cache:
                         cache.table.owed += need
-                        if self.continued and (chunks or waiting):
+                        if self.continued and (prompts or waiting):
                             self.step, self.in_flight = step, in_flight
-                            self.register_pass([seq for seq, _ in chunks])
+                            self.register_pass(prompts)
                         else:
-                            for seq, _ in chunks:
+                            for seq in prompts:
                                 if seq.keys:
                                     cache.register(seq, seq.computed)
                 else:
-                    for seq, want in chunks:
-                        seq.computed -= want
+                    for seq, (_, have) in zip(prompts, sums, strict=True):
+                        seq.computed = have
                     self.step, self.in_flight = step, in_flight
                     self.num_decodes, self.computed, self.free = decodes, computed, free
                     scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
                     decodes, computed, free = self.num_decodes, self.computed, self.free
                     served, context, left = scarce.decodes, scarce.context, scarce.budget
-                    chunks, preempted, starved = scarce.chunks, scarce.preempted, scarce.starved
-                    sums = [(want, seq.computed - want) for seq, want in chunks]
+                    preempted, starved = scarce.preempted, scarce.starved
+                    prompts = [seq for seq, _ in scarce.chunks]
+                    sums = [(want, seq.computed - want) for seq, want in scarce.chunks]
                     if preempted:
-                        left = tokens_per_step - served - sum(want for _, want in chunks)
+                        left = tokens_per_step - served - sum(want for want, _ in sums)
                 # Then those that wait.
-                if paced and chunks:
+                if paced and prompts:
                     self.last_prefill = step
                 if waiting and left > 0 and not preempted and len(running) < slots:
                     self.free = free
-                    left = admit(chunks, sums, left, cut, start, held)
+                    left = admit(prompts, sums, left, cut, start, held)
                     free = self.free
                     if len(running) > max_running:
                         max_running = len(running)
@@ -255,7 +256,7 @@ class Replica(ReplicaState):
                     self.admitted_prefill = False
                     if not (held or preempted):
                         self.scan_emptied = not waiting
-                if chunks:
+                if prompts:
                     dt = mixed(served, context, sums)
                 elif served:
                     base, slope, _ = line(served, context)
@@ -300,8 +301,10 @@ class Replica(ReplicaState):
                     continue
                 if recorder:
                     self.step, self.free = step, free
+                    chunks = [(s, want) for s, (want, _) in zip(prompts, sums, strict=True)]
                     recorder.executed(self, now, start, dt, chunks, starved, preempted)
                 if watch:
+                    chunks = [(s, want) for s, (want, _) in zip(prompts, sums, strict=True)]
                     watch.passed(start, dt, served, chunks, starved, preempted, landing)
                     watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 # The step runs.
@@ -323,8 +326,8 @@ class Replica(ReplicaState):
                     fruitless += 1
                 if windows:
                     windows.advance(1)
-                if chunks:
-                    for seq, _ in chunks:
+                if prompts:
+                    for seq in prompts:
                         if seq.computed < seq.target:
                             if seq.admission > sorted_in:
                                 in_prompt.append(seq)

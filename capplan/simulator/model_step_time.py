@@ -27,12 +27,14 @@ class ModelStepTime:
         self._decode_read = reads.pop(None, 0.0)
         self.windows = tuple(w for w in reads if w is not None)
         self._window_reads = tuple(reads.values())
-        self._chunk = costs.prefill_s_per_sequence / stages
-        self._chunk_token = costs.prefill_s_per_token / stages
         attended = {w: cost / stages for w, cost in costs.prefill_s_per_position.items()}
         loaded = {w: cost / stages for w, cost in costs.prefill_s_per_kv_token.items()}
-        self._chunk_read = attended.pop(None, 0.0)
-        self._chunk_kv = loaded.pop(None, 0.0)
+        # Prefill attention of a chunk of n tokens after m others reads n * (m + (n + 1) / 2)
+        # positions and loads n + m tokens: in powers of n and m it is quicker to ask.
+        read, kv = attended.pop(None, 0.0), loaded.pop(None, 0.0)
+        self._chunk = costs.prefill_s_per_sequence / stages
+        self._chunk_n = costs.prefill_s_per_token / stages + kv + read / 2
+        self._chunk_nm, self._chunk_nn, self._chunk_m = read, read / 2, kv
         self._windows_read = tuple(attended.items())
         self._windows_kv = tuple(loaded.items())
         self._has_windows = bool(attended or loaded or self.windows)
@@ -41,6 +43,7 @@ class ModelStepTime:
         self._prefills: dict[int, float] = {}
         self._mixed: dict[int, float] = {}
         self._rows: dict[int, float] = {}
+        self._decodes_s(1)  # the model's own parts are made now, not in the first step
 
     def line(
         self, num_decodes: int, context_tokens: int, windows: Items[WindowSum] = ()
@@ -49,9 +52,9 @@ class ModelStepTime:
             seconds = self._decodes[num_decodes]
         except KeyError:
             seconds = self._decodes_s(num_decodes)
-        if not windows and not self.windows:
-            return seconds, self._decode_read, inf
         slope = self._decode_read
+        if not self._has_windows:
+            return seconds, slope, inf
         for cost, (reads, growing) in zip(self._window_reads, windows, strict=True):
             if not growing:
                 seconds += cost * reads
@@ -79,13 +82,9 @@ class ModelStepTime:
         for chunk, before in chunks:
             rows += 1
             tokens += chunk
-            reads = chunk * (before + (chunk + 1) / 2)
-            seconds += (
-                self._chunk
-                + chunk * self._chunk_token
-                + reads * self._chunk_read
-                + (before + chunk) * self._chunk_kv
-            )
+            seconds += self._chunk + chunk * (self._chunk_n + chunk * self._chunk_nn)
+            if before:
+                seconds += before * (self._chunk_m + chunk * self._chunk_nm)
         if self._has_windows:
             seconds += self._in_windows_s(chunks)
             if num_decodes:

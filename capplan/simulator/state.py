@@ -278,7 +278,7 @@ class ReplicaState(OpenForm):
 
     def admit(
         self,
-        chunks: list[tuple[Sequence, int]],
+        prompts: list[Sequence],
         sums: list[ChunkSums],
         budget: int,
         cut: int,
@@ -341,7 +341,7 @@ class ReplicaState(OpenForm):
                 seq.later_hits = (*seq.later_hits, hit)
             else:
                 seq.first_scheduled_s, seq.first_hit = start, hit
-            chunks.append((seq, want))
+            prompts.append(seq)
             sums.append((want, hit))
         self.free = free
         return budget
