@@ -34,7 +34,7 @@ def parts_of(run: MeasuredRun) -> tuple[StepPart, ...]:
             for i, weight in enumerate((step.run_weight, step.ttft_weight, step.tpot_weight)):
                 sums[name][i] += weight * seconds
     has_tpot = "tpot_mean_ms" in measured.metrics
-    front_end = server.front_end_s(load.mean_prompt_tokens)
+    front_end = 0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens)
     return (
         *(
             StepPart(name.removesuffix("_s"), run_s, ttft_s, tpot_s if has_tpot else None)
@@ -46,15 +46,17 @@ def parts_of(run: MeasuredRun) -> tuple[StepPart, ...]:
 
 def batch_of(model: StepModel, step: MeanStep) -> Batch:
     """A bin's mean step as the performance model takes it."""
-    windows, copies = model.windows, model.dp
-    num = step.num_decodes / copies
-    mean = int(step.context_tokens / step.num_decodes) if num else 0
-    loaded = (step.chunk_loaded_tokens + step.chunk_tokens) / copies
+    num, windows = step.num_decodes, model.windows
+    mean = int(step.context_tokens / num) if num else 0
+    tokens, reads = step.chunk_tokens, step.chunk_reads
+    found = step.chunk_loaded_tokens
     return Batch(
         num,
         {w: num * tokens_held(mean, w) for w in windows},
-        prefill_tokens=step.chunk_tokens / copies,
-        num_prefills=step.num_chunks / copies,
-        prefill_reads=dict.fromkeys(windows, step.chunk_reads / copies),
-        prefill_kv_tokens=dict.fromkeys(windows, loaded),
+        prefill_tokens=tokens,
+        num_prefills=step.num_chunks,
+        prefill_reads={w: reads if w is None else min(reads, tokens * w) for w in windows},
+        prefill_kv_tokens={
+            w: tokens + (found if w is None else min(found, step.num_chunks * w)) for w in windows
+        },
     )

@@ -30,6 +30,7 @@ class Engine:
     profile: EngineSpec
     is_pytorch: bool  # of TensorRT-LLM
     notes: tuple[str, ...]
+    variant: str | None = None  # another server around the same engine
 
 
 def engine_of(run: MeasuredRun) -> Engine:
@@ -48,7 +49,16 @@ def engine_of(run: MeasuredRun) -> Engine:
         return Engine(kind, _scheduler(kind, profile), version, month, profile, False, tuple(notes))
     profile = _profile(name, version, month, notes)
     pytorch = kind == "tensorrt-llm" and not foreign and _is_pytorch(version, month)
-    return Engine(kind, _scheduler(kind, profile), version, month, profile, pytorch, tuple(notes))
+    return Engine(
+        kind,
+        _scheduler(kind, profile),
+        version,
+        month,
+        profile,
+        pytorch,
+        tuple(notes),
+        variant="triton" if "Triton" in run.engine else None,
+    )
 
 
 def _kind(run: MeasuredRun) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -18,11 +19,18 @@ Kind = Literal["closed", "poisson", "constant-rate", "burst", "static"]
 _REQUESTS_PER_CLIENT = 10
 _LEAST_REQUESTS = 40
 _USUAL_OFFLINE_REQUESTS = 3000
-# MLPerf's server scenario runs at least ten minutes (mlcommons/inference_policies).
+# MLPerf runs at least ten minutes, and its data set at least once (mlcommons/inference_policies;
+# 24,576 questions of OpenOrca, 8,313 long ones for Llama-3.1-405B).
 _MLPERF_S = 600.0
+_MLPERF_REQUESTS = {"OpenOrca": 24_576, "MLPerf long-context": 8_313}
 # Prompts and answers of chats: about log-normal. Benchmarks cut both at a cap.
 _CHAT_SIGMA = 0.8
 _CHAT_CAP = 4.0  # times the mean
+# ray-project/llmperf README: 550 +- 150 prompt tokens, 150 +- 10 output tokens, 150 requests.
+_LLMPERF_SIGMA = (150.0, 10.0)
+_LLMPERF_REQUESTS = 150
+# vLLM's sampler of ShareGPT leaves longer prompts out (benchmarks/benchmark_dataset.py).
+_SHAREGPT_LONGEST = 1024.0
 _CHATS = ("sharegpt", "orca", "mlperf", "chat")
 # Where a source gives no lengths: 200 to 300 ShareGPT prompts of vLLM's benchmark scripts
 # (ionet, buildkite), and of a long-context set of the same harness as another row's.
@@ -45,12 +53,12 @@ class Load:
     mean_output_tokens: float
     draw: Callable[[random.Random], int]  # prompt
     draw_output: Callable[[random.Random], int]
-    warm: bool  # the server has run requests before the first that counts
+    least_duration_s: float  # of a benchmark that goes on so long
     assumptions: tuple[Assumption, ...]
 
-    def lengths(self) -> list[tuple[int, int]]:
+    def lengths(self, seed: int = 0) -> list[tuple[int, int]]:
         """As the client draws them; prompts and outputs from streams of their own."""
-        prompts, outputs = random.Random("0 prompts"), random.Random("0 outputs")
+        prompts, outputs = random.Random(f"{seed} prompts"), random.Random(f"{seed} outputs")
         return [(self.draw(prompts), self.draw_output(outputs)) for _ in range(self.num_requests)]
 
 
@@ -83,7 +91,7 @@ class _Load:
             mean_output_tokens=output * shrink,
             draw=draw,
             draw_output=draw_output,
-            warm=run.warmup_requests != 0,
+            least_duration_s=self.least_duration_s(),
             assumptions=tuple(self.assumptions),
         )
 
@@ -122,10 +130,14 @@ class _Load:
             return "closed", run.concurrency, math.inf
         if run.workload in ("burst", "offline"):
             return "burst", 0, math.inf
-        if run.request_rate_qps is None:
+        noted = re.search(r"num_prompts = (\d+) x RPS", run.columns.get("notes", ""))
+        if run.request_rate_qps is None and noted and run.num_prompts:
+            rate = run.num_prompts / int(noted[1])
+            self.assume("request rate", f"{rate:g}/s: requests / {noted[1]}", "request_rate_qps")
+        elif run.request_rate_qps is None:
             # A server that keeps up answers as many requests as come.
-            rate = run.metrics.get("req_s")
-            if rate is None:
+            rate = run.metrics.get("req_s") or 0.0
+            if not rate:
                 raise UnsupportedError("`request_rate_qps` is not stated")
             self.assume("request rate", f"{rate:g}/s: the measured throughput", "request_rate_qps")
         else:
@@ -137,14 +149,24 @@ class _Load:
     def num_requests(self, kind: Kind, concurrency: int, rate: float) -> int:
         if kind == "static":
             return concurrency
-        if kind == "closed":
+        if self.run.dataset.lower().startswith("llmperf"):
+            num = _LLMPERF_REQUESTS
+        elif kind == "closed":
             num = max(_LEAST_REQUESTS, _REQUESTS_PER_CLIENT * concurrency)
         elif kind == "burst":
-            num = concurrency or _USUAL_OFFLINE_REQUESTS
+            num = concurrency or self.mlperf_requests() or _USUAL_OFFLINE_REQUESTS
         else:
             num = max(500, round(_MLPERF_S * rate))
         self.assume("requests", f"{num:,}", "num_prompts")
         return num
+
+    def mlperf_requests(self) -> int:
+        """Of one pass over the data set; 0 for other benchmarks."""
+        data = self.run.dataset
+        return next((num for name, num in _MLPERF_REQUESTS.items() if data.startswith(name)), 0)
+
+    def least_duration_s(self) -> float:
+        return _MLPERF_S if self.mlperf_requests() else 0.0
 
     def mean_share(self) -> float:
         ratio = self.run.range_ratio
@@ -157,15 +179,26 @@ class _Load:
         if ratio is not None and ratio < 1:
             return _uniform(ratio, prompt), _uniform(ratio, output)
         if any(word in dataset for word in _CHATS):
-            cap = min(self.output_cap(), _CHAT_CAP * output)
             self.assume("lengths", f"log-normal, sigma {_CHAT_SIGMA:g}, cut", "dataset")
-            return _chat(prompt, _CHAT_CAP * prompt), _chat(output, cap)
+            return _chat(prompt, self.prompt_cap(prompt, output)), _chat(
+                output, min(self.output_cap(), _CHAT_CAP * output)
+            )
+        if dataset.startswith("llmperf"):
+            self.assume("lengths", "normal, as llmperf's example draws them", "dataset")
+            return _normal(prompt, _LLMPERF_SIGMA[0]), _normal(output, _LLMPERF_SIGMA[1])
         return _fixed(prompt), _fixed(output)
+
+    def prompt_cap(self, prompt: float, output: float) -> float:
+        """Tokens of the longest prompt: what the engine takes, and what samplers let through."""
+        cap = _CHAT_CAP * prompt
+        if "sharegpt" in self.run.dataset.lower() and prompt < _SHAREGPT_LONGEST / 2:
+            cap = min(cap, _SHAREGPT_LONGEST)
+        if self.run.max_model_len is not None:
+            cap = min(cap, self.run.max_model_len - output)
+        return max(cap, prompt)
 
     def output_cap(self) -> float:
         """Tokens at which the benchmark cuts answers: stated in notes, else MLPerf's 1,024."""
-        import re
-
         found = re.search(r"output cap (\d{2,6})", self.run.columns.get("notes", ""))
         if found and (self.run.osl is None or float(found[1]) > 1.02 * self.run.osl):
             return float(found[1])
@@ -185,6 +218,10 @@ def _uniform(ratio: float, tokens: float) -> Callable[[random.Random], int]:
     """Integers in [ratio x tokens, tokens], as vLLM's and InferenceX's clients draw them."""
     low, high = max(1, int(ratio * tokens)), round(tokens)
     return lambda rng: rng.randint(low, high)
+
+
+def _normal(mean: float, sigma: float) -> Callable[[random.Random], int]:
+    return lambda rng: max(1, round(rng.gauss(mean, sigma)))
 
 
 def _chat(mean: float, cap: float) -> Callable[[random.Random], int]:

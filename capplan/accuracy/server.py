@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capplan.accuracy.settings import RunSettings
-from capplan.accuracy.step_table import StepTable
+from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
-from capplan.performance.overheads import EngineOverheads
+from capplan.performance.overheads import EngineOverheads, engine_overheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
+from capplan.simulator.model_step_time import ModelStepTime
+from capplan.specs.engine_performance import engine_performance
+
+_LAST_CPP = (0, 20)  # of TensorRT-LLM: later ones run on PyTorch
+_EXPERT_FAMILIES = {
+    "marlin": "marlin",
+    "cutlass": "cutlass",
+    "triton": "triton",
+    "trtllm": "trtllm-gen",
+    "flashinfer trtllm": "trtllm-gen",
+}
 
 
 @dataclass(frozen=True)
 class Server:
     settings: RunSettings
     model: StepModel
-    steps: StepTable
+    steps: ModelStepTime
     deployment: Deployment
 
     def front_end_s(self, prompt_tokens: float) -> float:
@@ -46,10 +57,10 @@ class Server:
 
 
 # Filled as rows ask for it; specifications are not hashable, their catalogue names are.
-_STEPS: dict[tuple[object, ...], tuple[StepModel, StepTable]] = {}
+_STEPS: dict[tuple[object, ...], tuple[StepModel, ModelStepTime]] = {}
 
 
-def server_of(settings: RunSettings) -> Server:
+def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) -> Server:
     """Raises CapplanError where the accelerator cannot compute in this format."""
     engine = overheads_of(settings)
     key = (
@@ -63,26 +74,41 @@ def server_of(settings: RunSettings) -> Server:
         settings.kv_dtype,
         engine.name,
         engine.cuda_graph_max_bs,
+        settings.moe_backend,
+        calibration,
     )
     steps = _STEPS.get(key)
     if steps is None:
-        model = _step_model(settings, engine)
-        steps = _STEPS[key] = model, StepTable(model)
+        model = _step_model(settings, engine, calibration)
+        steps = _STEPS[key] = model, ModelStepTime(model)
     return Server(settings, *steps, _deployment(settings))
 
 
 def overheads_of(settings: RunSettings) -> EngineOverheads:
-    """What the engine takes beside the kernels."""
-    kind = settings.engine.kind
-    return EngineOverheads(
-        name=kind,
-        front_end_s=0.01,
-        prompt_token_s=2e-6,
-        cuda_graph_max_bs=settings.cuda_graph_max_bs,
+    """What the engine takes beside the GPU's kernels, with the run's own settings in it."""
+    engine = settings.engine
+    version, variant = engine.version, None
+    if engine.kind == "tensorrt-llm" and not engine.is_pytorch:
+        # Foreign version numbers (NIM's, TensorRT's) say nothing about the backend.
+        version, variant = _LAST_CPP, engine.variant
+    found = engine_overheads(engine_performance(engine.kind, version, engine.month, variant))
+    return replace(
+        found,
+        cuda_graph_max_bs=settings.cuda_graph_max_bs or found.cuda_graph_max_bs,
+        expert_backends=_expert_families(settings.moe_backend) or found.expert_backends,
     )
 
 
-def _step_model(settings: RunSettings, engine: EngineOverheads) -> StepModel:
+def _expert_families(backend: str) -> dict[str, tuple[str, ...]]:
+    """The kernel family that a row's `moe_backend` names; empty where it says nothing."""
+    text = backend.lower()
+    named = [family for word, family in _EXPERT_FAMILIES.items() if text.startswith(word)]
+    return {"default": (named[0],), "weight-only": (named[0],)} if named else {}
+
+
+def _step_model(
+    settings: RunSettings, engine: EngineOverheads, calibration: Calibration
+) -> StepModel:
     rates = derated_rates(
         settings.hardware,
         settings.tp,
@@ -93,14 +119,14 @@ def _step_model(settings: RunSettings, engine: EngineOverheads) -> StepModel:
     return StepModel(
         settings.model,
         settings.hardware,
-        rates,
+        calibration.rates(rates),
         tp=settings.tp,
         pp=settings.pp,
         dp=settings.dp,
         ep=settings.ep,
         dtype=settings.dtype,
         kv_dtype=settings.kv_dtype,
-        engine=engine,
+        engine=calibration.overheads(engine),
     )
 
 

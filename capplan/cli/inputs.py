@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from capplan import units
 from capplan.errors import CapplanError, QuantityError, did_you_mean
@@ -13,7 +13,7 @@ from capplan.planner import question as defaults
 from capplan.planner.question import EngineSettings
 from capplan.results.assumptions import Assumption
 from capplan.specs.catalogue import Found, load_hardware, load_model
-from capplan.specs.hardware import HardwareSpec
+from capplan.specs.hardware import HardwareSpec, PriceTier
 from capplan.specs.kv_cache import PACKED_MLA, has_states, has_windows
 from capplan.specs.model import ModelSpec
 
@@ -122,6 +122,15 @@ class Inputs:
             )
         return int(text)
 
+    def whole(self, option: str, text: str, *, least: int = 0, most: int = 10**8) -> int:
+        """A whole number that may be large: requests, seeds."""
+        digits = text.replace(",", "")
+        if not re.fullmatch(r"[0-9]{1,10}", digits, re.ASCII) or not least <= int(digits) <= most:
+            raise CapplanError(
+                f"{option}: `{text[:40]}` is not a whole number from {least} to {most:,}"
+            )
+        return int(digits)
+
     def share(self, option: str, text: str | None, default: float, what: str) -> float:
         if text is None:
             self.assume(what, units.format_fraction(default), option)
@@ -140,6 +149,21 @@ class Inputs:
             return None
         value = self._read("--price", text, lambda t: units.parse_money(t, positive=True))
         return self._bounded("--price", text, value, 1e6, "$1,000,000")
+
+    def price_tier(self, text: str | None, price: str | None) -> str:
+        """A tier of prices that hardware files know."""
+        if text is None:
+            return defaults.DEFAULT_PRICE_TIER
+        if price is not None:
+            raise CapplanError(
+                "--commitment says nothing beside --price",
+                hint="leave one of them out; --price-factor scales either",
+            )
+        tiers = get_args(PriceTier)
+        if text not in tiers:
+            near = did_you_mean(text[:40], tiers) or f"one of: {', '.join(tiers)}"
+            raise CapplanError(f"--commitment: `{text[:40]}` is not a kind of price", hint=near)
+        return text
 
     def tp(self, text: str | None) -> int | None:
         """None for `auto`."""

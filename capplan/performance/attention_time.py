@@ -50,15 +50,18 @@ class AttentionCosts:
         )
 
 
-def attention_costs(work: WorkModel, rates: AttentionRates) -> AttentionCosts:
-    """The coefficients of a model; each kind of layer adds to them."""
+def attention_costs(work: WorkModel, rates: AttentionRates, shares: int = 1) -> AttentionCosts:
+    """The coefficients of a model; each kind of layer adds to them.
+
+    Pipeline stages and attention copies each take one of ``shares`` parts of the sums.
+    """
     costs = _Sums()
     for layer in kv_layers(work.model, work.kv_dtype, work.tp):
         if layer.bytes_per_token:
             costs.add_attention(layer, work, rates)
         else:
             costs.add_state(layer, work, rates)
-    return costs.result()
+    return costs.result(shares)
 
 
 class _Sums:
@@ -98,14 +101,14 @@ class _Sums:
         self.decode_fixed += num * rates.state_fixed_s
         self.prefill_fixed += num * 2 * rates.state_fixed_s  # the chunked form is several kernels
 
-    def result(self) -> AttentionCosts:
+    def result(self, shares: int) -> AttentionCosts:
         return AttentionCosts(
-            decode_s_per_position=dict(self.decode_position),
-            decode_s_per_sequence=self.decode_sequence,
-            prefill_s_per_position=dict(self.prefill_position),
-            prefill_s_per_kv_token=dict(self.prefill_kv),
-            prefill_s_per_token=self.prefill_token,
-            prefill_s_per_sequence=self.prefill_sequence,
+            decode_s_per_position={w: c / shares for w, c in self.decode_position.items()},
+            decode_s_per_sequence=self.decode_sequence / shares,
+            prefill_s_per_position={w: c / shares for w, c in self.prefill_position.items()},
+            prefill_s_per_kv_token={w: c / shares for w, c in self.prefill_kv.items()},
+            prefill_s_per_token=self.prefill_token / shares,
+            prefill_s_per_sequence=self.prefill_sequence / shares,
             decode_fixed_s=self.decode_fixed,
             prefill_fixed_s=self.prefill_fixed,
         )

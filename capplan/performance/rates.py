@@ -80,17 +80,25 @@ def derated_rates(
     all_reduce, note = _all_reduce(hardware, tp)
     if note:
         notes.append(note)
+    slower = architecture.serving.collective
+    exchange = _all_reduce(hardware, tp * dp)[0] if dp > 1 else None
+    hop = _all_reduce(hardware, 2)[0] if pp > 1 else None
     return Rates(
         {str(name): peak * fractions[name] for name, peak in hardware.compute.peak.items()},
         hardware.memory.bandwidth * bandwidth_fraction,
-        all_reduce,
+        _served(all_reduce, slower),
         fractions,
         bandwidth_fraction,
         tuple(notes),
         KernelRates(hardware, architecture, fixed_factor),
-        exchange=_all_reduce(hardware, tp * dp)[0] if dp > 1 else None,
-        hop=_all_reduce(hardware, 2)[0] if pp > 1 else None,
+        exchange=_served(exchange, slower),
+        hop=_served(hop, slower),
     )
+
+
+def _served(rate: AllReduceRate | None, slower: float) -> AllReduceRate | None:
+    """With the latency that running servers see: ranks wait for the last to arrive."""
+    return rate and AllReduceRate(rate.latency_s * slower, rate.bus_bandwidth_bytes_per_s)
 
 
 def compute_format(hardware: HardwareSpec, number_format: str, activation_dtype: str) -> str:

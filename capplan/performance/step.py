@@ -31,14 +31,15 @@ from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import kv_layers
 from capplan.specs.model import ModelSpec
 
+_DP_PREFILL_IMBALANCE = 1.3  # prompt tokens of the fullest attention copy over the mean
 _LAUNCH_NORM = 4.0  # launches against kernels: whichever takes longer, with some jitter
 
 
 class StepModel:
     """A model on ``tp`` x ``pp`` x ``dp`` accelerators at given rates, under one engine.
 
-    ``dp`` copies of the attention each take a batch of their own; the experts, spread over ``ep``
-    ranks, see all of them. ``pp`` stages have ``pp`` parts of the batch in flight: a step is the
+    ``dp`` copies of the attention share the batch evenly; the experts, spread over ``ep`` ranks,
+    see all of it. ``pp`` stages have ``pp`` parts of the batch in flight: a step is the
     time in which every running sequence gets a token.
 
     Raises CapplanError when the accelerator cannot compute in the weights' format.
@@ -111,7 +112,7 @@ class StepModel:
         if kernels is None:
             return self._ideal_time(batch)
         attention_s = self.attention.decode_s(batch.num_decodes, batch.decode_reads)
-        if batch.prefill_tokens:
+        if batch.num_prefills:
             attention_s += self.attention.prefill_s(
                 batch.prefill_tokens,
                 batch.num_prefills,
@@ -124,7 +125,7 @@ class StepModel:
             has_decodes=min(1.0, batch.num_decodes),
             has_prefill=min(1.0, batch.num_prefills),
         )
-        return fixed + StepTime(attention_s=attention_s / self.pp)
+        return fixed + StepTime(attention_s=attention_s)
 
     def fixed(
         self, tokens: float, rows: float, *, has_decodes: float, has_prefill: float
@@ -141,14 +142,18 @@ class StepModel:
     def by_tokens(self, tokens: float, *, has_decodes: float, has_prefill: float) -> StepTime:
         """The part of `fixed` that follows from the tokens: the layers."""
         part = tokens / self.pp
-        gemm_s = sum(p.time_s(part) for p in self._layer_products)
-        experts_s = sum(e.time_s(part * self.dp) for e in self._experts)
+        rank = part / self.dp
+        if self.dp > 1:
+            # Ranks step together, and prompts do not fall evenly on them.
+            rank = rank * (1 + (_DP_PREFILL_IMBALANCE - 1) * has_prefill)
+        gemm_s = sum(p.time_s(rank) for p in self._layer_products)
+        experts_s = sum(e.time_s(part) for e in self._experts)
         attention = self.attention
         attention_s = (
             has_decodes * attention.decode_fixed_s + has_prefill * attention.prefill_fixed_s
         )
-        elementwise_s = self._elementwise.layers_s(part)
-        collective_s = self._collective_s(part)
+        elementwise_s = self._elementwise.layers_s(rank)
+        collective_s = self._collective_s(rank)
         gpu_s = gemm_s + experts_s + attention_s + elementwise_s + collective_s
         return StepTime(
             gemm_s=gemm_s,
@@ -156,17 +161,18 @@ class StepModel:
             attention_s=attention_s,
             elementwise_s=elementwise_s,
             collective_s=collective_s,
-            host_s=self._launch_s(tokens, has_prefill, gpu_s),
+            host_s=self._launch_s(tokens / self.dp, has_prefill, gpu_s),
         )
 
     def by_rows(self, rows: float) -> StepTime:
         """The part of `fixed` that follows from the sequences: head, sampling, host."""
-        part = rows / self.pp
+        own = rows / self.dp
+        part = own / self.pp
         engine = self.engine
         return StepTime(
             gemm_s=sum(p.time_s(part) for p in self._head_products),
             elementwise_s=self._elementwise.sampling_s(part),
-            host_s=(rows > 0) * engine.step_s + rows * engine.sequence_s,
+            host_s=(rows > 0) * engine.step_s + own * engine.sequence_s,
         )
 
     def work(self, batch: Batch) -> StepWork:
@@ -181,8 +187,9 @@ class StepModel:
 
     @cached_property
     def attention(self) -> AttentionCosts:
-        """Coefficients of attention, before the batch is dealt over pipeline stages."""
-        return attention_costs(self._work, self._kernels.attention(self.attention_format))
+        """Coefficients of attention for the sums of the whole batch."""
+        rates = self._kernels.attention(self.attention_format)
+        return attention_costs(self._work, rates, self.pp * self.dp)
 
     @cached_property
     def _kernels(self) -> KernelRates:

@@ -171,7 +171,7 @@ class Replica(ReplicaState):
                     free -= opening[phase]
                     taken -= opening[phase]
                     if cache:
-                        cache.table.owed += opening[phase]
+                        cache.take(opening[phase])
                     population -= len(landing)
                     self.free = free
                     self.release(landing)

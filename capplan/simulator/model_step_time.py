@@ -21,19 +21,19 @@ class ModelStepTime:
 
     def __init__(self, model: StepModel) -> None:
         self._model = model
-        costs, stages = model.attention, model.pp
-        reads = {w: cost / stages for w, cost in costs.decode_s_per_position.items()}
-        self._decode = costs.decode_s_per_sequence / stages
+        costs = model.attention
+        reads = dict(costs.decode_s_per_position)
+        self._decode = costs.decode_s_per_sequence
         self._decode_read = reads.pop(None, 0.0)
         self.windows = tuple(w for w in reads if w is not None)
         self._window_reads = tuple(reads.values())
-        attended = {w: cost / stages for w, cost in costs.prefill_s_per_position.items()}
-        loaded = {w: cost / stages for w, cost in costs.prefill_s_per_kv_token.items()}
+        attended = dict(costs.prefill_s_per_position)
+        loaded = dict(costs.prefill_s_per_kv_token)
         # Prefill attention of a chunk of n tokens after m others reads n * (m + (n + 1) / 2)
         # positions and loads n + m tokens: in powers of n and m it is quicker to ask.
         read, kv = attended.pop(None, 0.0), loaded.pop(None, 0.0)
-        self._chunk = costs.prefill_s_per_sequence / stages
-        self._chunk_n = costs.prefill_s_per_token / stages + kv + read / 2
+        self._chunk = costs.prefill_s_per_sequence
+        self._chunk_n = costs.prefill_s_per_token + kv + read / 2
         self._chunk_nm, self._chunk_nn, self._chunk_m = read, read / 2, kv
         self._windows_read = tuple(attended.items())
         self._windows_kv = tuple(loaded.items())

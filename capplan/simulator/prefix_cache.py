@@ -15,6 +15,10 @@ class PrefixCache:
         self.table = BlockTable(usable_blocks)
         self.book = KeyBook(block_size)
 
+    def take(self, number: int) -> None:
+        """Blocks for requests, from the front of the free queue; the caller knows there are."""
+        self.table.owed += number
+
     def find(self, seq: Sequence) -> list[Block]:
         """The blocks that its known tokens hit; at least one token is left to compute."""
         found: list[Block] = []

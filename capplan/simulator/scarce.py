@@ -135,7 +135,7 @@ def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
 def _take(replica: ReplicaState, blocks: int) -> None:
     replica.free -= blocks
     if replica.cache is not None:
-        replica.cache.table.owed += blocks
+        replica.cache.take(blocks)
 
 
 def _starve(replica: ReplicaState, seq: Sequence) -> None:

@@ -330,7 +330,7 @@ class ReplicaState(OpenForm):
                     held_now = cache.table.hold(found)
                     free += len(found) - held_now
                     needed -= len(found)
-                cache.table.owed += needed
+                cache.take(needed)
                 seq.blocks = found
                 if seq.keys:
                     cache.register(seq, seq.computed)

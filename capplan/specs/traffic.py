@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, Strict, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, Strict, WithJsonSchema, model_validator
 
 from capplan.errors import QuantityError
 from capplan.specs.fields import Count, CountOrZero, Flag, Spec, SpecError, Text, shown
@@ -17,6 +18,7 @@ from capplan.specs.rates import (
     Diurnal,
     Factor,
     Rate,
+    ServegenRates,
     Span,
     SpanOrZero,
 )
@@ -26,6 +28,7 @@ DEFAULT_RATE_PER_S = 100.0
 DEFAULT_PROMPT_TOKENS = 1024
 DEFAULT_OUTPUT_TOKENS = 256
 DEFAULT_NUM_REQUESTS = 10_000
+MAX_TURNS = 200  # of a conversation: each is a link of its chain of prefixes
 TraceFormat = Literal[
     "auto", "azure", "burstgpt", "mooncake", "vidur", "llmservingsim", "sharegpt", "vllm-custom",
     "csv", "jsonl",
@@ -51,6 +54,14 @@ ArrivalsField = Annotated[
 PausesField = Annotated[
     Pauses, PlainValidator(lambda value: parse_pauses(_text(value, "exponential:10s"))), _TEXT
 ]
+
+
+def _popularity(text: str) -> str:
+    if not re.fullmatch(r"uniform|zipf(:\d{1,3}(\.\d+)?)?", text):
+        raise QuantityError(f"{shown(text)} is no popularity", hint="write `uniform` or `zipf:1.1`")
+    return text
+
+
 Priority = Annotated[int, Strict(), Field(ge=-(10**9), le=10**9)]
 Positive = Annotated[float, Strict(), Field(gt=0, le=1e6, allow_inf_nan=False)]
 
@@ -62,9 +73,9 @@ class SystemPrompts(Spec):
     the requests have one.
     """
 
-    count: Annotated[Count, Field(le=1_000_000)] = 1
+    count: Annotated[Count, Field(le=100_000)] = 1
     tokens: LengthsField
-    popularity: Annotated[Text, Field(pattern=r"^(uniform|zipf(:\d+(\.\d+)?)?)$")] = "uniform"
+    popularity: Annotated[Text, AfterValidator(_popularity)] = "uniform"
     share: Annotated[float, Strict(), Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
 
     @property
@@ -81,8 +92,15 @@ class Chat(Spec):
     `think_time` after the answer.
     """
 
-    turns: LengthsField
+    turns: LengthsField  # a distribution is cut at MAX_TURNS
     think_time: PausesField
+
+    @model_validator(mode="after")
+    def _few_turns(self) -> Chat:
+        turns = self.turns
+        if isinstance(turns, Lengths) and turns.limited_mean(MAX_TURNS + 1) > MAX_TURNS:
+            raise SpecError(f"are more than {MAX_TURNS} turns", "turns")
+        return self
 
 
 class ClosedLoop(Spec):
@@ -154,6 +172,8 @@ class TrafficClass(Spec):
         plain_per_s = self.rate.rate if isinstance(self.rate, ConstantRate) else 0.0
         if plain_per_s * self.peak_factor > MAX_RATE_PER_S:
             raise SpecError("is out of range with this `peak_factor`", "rate")
+        if isinstance(self.rate, ServegenRates) and "arrivals" in self.model_fields_set:
+            raise SpecError("are those of ServeGen's clients here; leave them out", "arrivals")
         if self.trace is not None:
             self._replayed()
         if self.arrivals.kind == "burst" and self.arrivals.size is None and self.rate is not None:

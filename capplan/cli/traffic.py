@@ -1,0 +1,144 @@
+"""The traffic of a simulation: the plan's section, with options laid over it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from capplan.cli.inputs import Inputs
+from capplan.errors import CapplanError, QuantityError
+from capplan.specs.fields import SpecError
+from capplan.specs.plan import Plan
+from capplan.specs.rates import ConstantRate
+from capplan.specs.traffic import TrafficClass, TrafficSpec
+
+RAMP_UP_S_PER_USER = 0.1
+
+
+class TrafficOptions(NamedTuple):
+    qps: str | None
+    users: str | None
+    think_time: str | None
+    peak_factor: str | None
+    arrivals: str | None
+    prompt_tokens: str | None
+    output_tokens: str | None
+    trace: str | None
+    skip_bad_rows: bool | None
+    num_requests: str | None
+    duration: str | None
+    seed: str | None
+
+
+_FIELDS = {
+    "qps": ("rate", "--qps"),
+    "closed_loop": ("closed_loop", "--users"),
+    "peak_factor": ("peak_factor", "--peak-factor"),
+    "arrivals": ("arrivals", "--arrivals"),
+    "prompt_tokens": ("prompt", "--prompt-tokens"),
+    "output_tokens": ("output", "--output-tokens"),
+    "trace": ("trace", "--trace"),
+    "num_requests": ("requests", "--num-requests"),
+    "duration": ("duration", "--duration"),
+    "seed": ("seed", "--seed"),
+}
+
+
+def traffic_spec(options: TrafficOptions, plan: Plan | None, inputs: Inputs) -> TrafficSpec:
+    """Options win over the plan; each is checked by the rules of the section `traffic:`."""
+    laid = {_FIELDS[name][0]: value for name, value in _values(options, inputs).items()}
+    base = plan.traffic if plan else TrafficSpec()
+    if not laid:
+        return base
+    for name, value in laid.items():
+        _checked({name: value}, name)
+    if {"requests", "duration"} & laid.keys():
+        base = _without(base, "requests", "duration")
+    if "closed_loop" in laid:
+        base = _without(base, "rate", "arrivals", "peak_factor", "trace")
+    if "rate" in laid:
+        base = _without(base, "closed_loop", "trace")
+    if "trace" in laid:
+        base = _without(base, "rate", "arrivals", "prompt", "output", "chat", "closed_loop")
+    given = {field: getattr(base, field) for field in base.model_fields_set}
+    return _checked(given | laid, *laid)
+
+
+def _values(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
+    """The options that were given, as a plan would hold them."""
+    found: dict[str, Any] = {
+        name: text for name, text in options._asdict().items() if text is not None
+    }
+    skip = found.pop("skip_bad_rows", False)
+    users, think = found.pop("users", None), found.pop("think_time", None)
+    if users is not None:
+        number = inputs.whole("--users", users, least=1, most=1_000_000)
+        found["closed_loop"] = {"users": number} | ({"think_time": think} if think else {})
+    elif think is not None:
+        raise CapplanError("--think-time says nothing without --users")
+    for name in ("num_requests", "seed"):
+        if name in found:
+            found[name] = inputs.whole(_FIELDS[name][1], found[name], least=int(name != "seed"))
+    if "peak_factor" in found:
+        found["peak_factor"] = inputs.number(
+            "--peak-factor", found["peak_factor"], least=1.0, most=24.0
+        )
+    if "trace" in found:
+        found["trace"] = {"file": found["trace"], "skip_bad_rows": skip}
+    elif skip:
+        raise CapplanError("--skip-bad-rows says nothing without --trace")
+    return found
+
+
+def _without(base: TrafficSpec, *fields: str) -> TrafficSpec:
+    given = {f: getattr(base, f) for f in base.model_fields_set if f not in fields}
+    return TrafficSpec(**given)
+
+
+def _checked(values: dict[str, Any], *laid: str) -> TrafficSpec:
+    try:
+        return TrafficSpec.model_validate(values)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        original = fault.get("ctx", {}).get("error")
+        field = fault["loc"][0] if fault["loc"] else (*getattr(original, "path", ()), *laid)[0]
+        option = next((o for f, o in _FIELDS.values() if f in (field, *laid)), "traffic")
+        option = next((o for f, o in _FIELDS.values() if f == field), option)
+        if isinstance(original, QuantityError):
+            raise CapplanError(f"{option}: {original.message}", hint=original.hint) from None
+        if isinstance(original, SpecError):
+            raise CapplanError(f"{option} {original}", hint=original.hint) from None
+        raise CapplanError(f"{option}: {fault['msg'].lower()}") from None
+
+
+def in_a_loop(spec: TrafficSpec, users: int) -> TrafficSpec:
+    """The same requests from so many users, each with one under way.
+
+    Enough of them that a P99 has ten beyond it after a warm-up in which everybody is served a few
+    times. The users begin one after the other: all at once would move in step for ever.
+    """
+    given = {f: getattr(spec, f) for f in spec.model_fields_set if f not in ("rate", "arrivals")}
+    given["closed_loop"] = {"users": users, "ramp_up": f"{users * RAMP_UP_S_PER_USER:g}s"}
+    if spec.requests is None and spec.duration is None:
+        given["requests"] = 1500 + 6 * users
+    return TrafficSpec.model_validate(given)
+
+
+def is_stationary(spec: TrafficSpec) -> bool:
+    """Whether it goes on as it began, so that a warm-up can be cut."""
+    classes: tuple[TrafficClass, ...] = spec.classes or (spec,)
+    return all(
+        part.trace is None
+        and isinstance(part.rate, ConstantRate | None)
+        and not (part.arrivals.kind == "burst" and part.arrivals.size is None)
+        for part in classes
+    )
+
+
+def folder_of(plan_file: str | None, options: TrafficOptions) -> Path:
+    """Names of files in a plan count from the plan; on the command line from here."""
+    if plan_file is None or options.trace is not None:
+        return Path()
+    return Path(plan_file).parent

@@ -1,0 +1,83 @@
+"""What an engine of one version family takes beside the kernels: fitted figures, with their rows.
+
+One YAML file of ``capplan/engines/performance/`` is one family. Families are wider than those of
+the memory profiles: a new scheduler loop or backend makes one, a release does not.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, Strict
+
+from capplan import units
+from capplan.specs.documents import read_yaml
+from capplan.specs.engine import Month, Version, version_key
+from capplan.specs.fields import CountOrZero, Sources, Spec, Text, validate
+
+FOLDER = Path(__file__).resolve().parent.parent / "engines" / "performance"
+
+
+def _duration(value: Any) -> Any:
+    return 0.0 if value == 0 else units.parse_duration(value, positive=True)
+
+
+Duration = Annotated[float, BeforeValidator(_duration)]  # `0` needs no unit
+Factor = Annotated[float, Strict(), Field(gt=0, le=20, allow_inf_nan=False)]
+
+
+class EnginePerformance(Spec):
+    """See `performance.overheads.EngineOverheads` for the terms."""
+
+    name: Text
+    engine: Text
+    variant: Text | None = None  # another code base under the same name and version
+    since: Month
+    first: Version | None = None  # None: from the beginning
+    step: Duration
+    sequence: Duration
+    launch_per_layer: Duration
+    fixed_factor: Factor = 1.0
+    front_end: Duration
+    prompt_token: Duration
+    cuda_graph_max_bs: CountOrZero | None = None
+    expert_backends: dict[Text, tuple[Text, ...]] = {}
+    rows: CountOrZero = 0
+    sources: Sources
+    note: Text | None = None
+
+
+@cache
+def load_engine_performance() -> tuple[EnginePerformance, ...]:
+    """All families, by engine and version."""
+    found = [validate(EnginePerformance, read_yaml(path)) for path in sorted(FOLDER.glob("*.yaml"))]
+    return tuple(sorted(found, key=lambda spec: (spec.engine, _first(spec))))
+
+
+def engine_performance(
+    engine: str,
+    version: tuple[int, ...] | None = None,
+    month: str | None = None,
+    variant: str | None = None,
+) -> EnginePerformance:
+    """The family of a version, else that of a month (YYYY-MM), else the newest.
+
+    An engine without a file has the figures of the newest vLLM.
+    """
+    families = [spec for spec in load_engine_performance() if spec.engine == engine]
+    families = families or [s for s in load_engine_performance() if s.engine == "vllm"]
+    own = [spec for spec in families if spec.variant == variant]
+    families = own or [spec for spec in families if spec.variant is None] or families
+    if version is not None:
+        past = [spec for spec in families if _first(spec) <= version]
+    elif month is not None:
+        past = [spec for spec in families if spec.since <= month]
+    else:
+        past = families
+    return past[-1] if past else families[0]
+
+
+def _first(spec: EnginePerformance) -> tuple[int, ...]:
+    return version_key(spec.first) if spec.first else (0,)
