@@ -64,17 +64,30 @@ class ElementwiseCurve(Spec):
     fixed: Seconds
 
 
-class Serving(Spec):
-    """Corrections to the kernels' figures, fitted to ``rows`` measured runs; 1 is none."""
+class ExpertServing(Spec):
+    """Corrections of one family and format of expert kernels."""
 
     compute: Factor = 1.0
     bandwidth: Factor = 1.0
     fixed: Factor = 1.0
+
+
+class Serving(Spec):
+    """Corrections to the kernels' figures, fitted to ``rows`` measured runs; 1 is none.
+
+    ``compute`` is by format of the weights. ``latency`` and ``link`` are of collectives: ranks
+    wait for the last, and messages are seldom as large as those of the bus bandwidth.
+    """
+
+    compute: dict[Text, Factor] = {}
+    bandwidth: Factor = 1.0
+    fixed: Factor = 1.0
     attention: Factor = 1.0
     prefill: Factor = 1.0
-    experts: Factor = 1.0
-    experts_fixed: Factor = 1.0
-    collective: Factor = 1.0
+    launch: Factor = 1.0
+    latency: Factor = 1.0
+    link: Fraction = 0.8
+    experts: dict[Text, dict[Text, ExpertServing]] = {}
     rows: CountOrZero = 0
     source: Text | None = None
 
