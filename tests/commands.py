@@ -35,6 +35,9 @@ COMMANDS = [
         "kv-tight", "kv --model mixtral-8x7b --hardware h100-sxm-80gb", "capplan.kv/1", exit_code=1
     ),
     Command("kv-stages", "kv --model deepseek-v2-lite --tp 2 --pp 4", "capplan.kv/1"),
+    Command(
+        "accuracy", "accuracy tests/data/measured_runs.csv --by gpu --worst 2", "capplan.accuracy/1"
+    ),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),
     Command("hardware-show", "hardware show h100-sxm-80gb", "capplan.hardware/1"),
     Command("models-list", "models list", "capplan.models-list/1"),

@@ -46,15 +46,14 @@ def parts_of(run: MeasuredRun) -> tuple[StepPart, ...]:
 
 def batch_of(model: StepModel, step: MeanStep) -> Batch:
     """A bin's mean step as the performance model takes it."""
-    windows, copies = model.windows, model.dp
-    num = step.num_decodes / copies
-    mean = int(step.context_tokens / step.num_decodes) if num else 0
-    loaded = (step.chunk_loaded_tokens + step.chunk_tokens) / copies
+    num, windows = step.num_decodes, model.windows
+    mean = int(step.context_tokens / num) if num else 0
+    loaded = step.chunk_loaded_tokens + step.chunk_tokens
     return Batch(
         num,
         {w: num * tokens_held(mean, w) for w in windows},
-        prefill_tokens=step.chunk_tokens / copies,
-        num_prefills=step.num_chunks / copies,
-        prefill_reads=dict.fromkeys(windows, step.chunk_reads / copies),
+        prefill_tokens=step.chunk_tokens,
+        num_prefills=step.num_chunks,
+        prefill_reads=dict.fromkeys(windows, step.chunk_reads),
         prefill_kv_tokens=dict.fromkeys(windows, loaded),
     )

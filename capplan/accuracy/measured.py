@@ -119,6 +119,14 @@ def read_measured(path: Path) -> list[MeasuredRun]:
     return runs
 
 
+def run_of_cells(path: Path, line: int, cells: Mapping[str, str]) -> MeasuredRun:
+    """One run from texts by column, wherever they were found.
+
+    Raises CapplanError as `read_measured` does.
+    """
+    return _Row(path, line, cells).run()
+
+
 def _check_header(path: Path, names: object) -> None:
     columns = [str(name) for name in names] if isinstance(names, (list, tuple)) else []
     for required in REQUIRED:
@@ -148,7 +156,9 @@ def _fault(path: Path, line: int, column: str, value: str, what: str) -> Capplan
 class _Row:
     """The cells of one row, read one by one."""
 
-    def __init__(self, path: Path, line: int, cells: Mapping[str, str | None]) -> None:
+    def __init__(
+        self, path: Path, line: int, cells: Mapping[str, str | None] | Mapping[str, str]
+    ) -> None:
         self.path, self.line = path, line
         # DictReader puts surplus cells under None, and None for cells that are missing.
         if None in cells:

@@ -17,6 +17,7 @@ from capplan.specs.catalogue import (
     load_model,
     names,
     normalised_name,
+    places,
 )
 from capplan.specs.editions import quantisation_format, without_ending
 from capplan.specs.hardware import HardwareSpec
@@ -66,7 +67,7 @@ class NamedModel:
 
 def hardware_of(run: MeasuredRun) -> Found[HardwareSpec]:
     """The accelerator; raises CapplanError where the catalogue has none of that name."""
-    return _hardware(run.gpu)
+    return _hardware(run.gpu, places("hardware"))
 
 
 def model_of(run: MeasuredRun) -> NamedModel:
@@ -75,34 +76,36 @@ def model_of(run: MeasuredRun) -> NamedModel:
     A name that only a part of fits must have the row's number of parameters: the nearest
     known model is never taken silently.
     """
-    return _model(run.model, run.weight_dtype, run.params_b)
+    return _model(run.model, run.weight_dtype, run.params_b, places("models"))
 
 
 @lru_cache(maxsize=512)
-def _hardware(name: str) -> Found[HardwareSpec]:
+def _hardware(name: str, _places: tuple[str, ...]) -> Found[HardwareSpec]:
     plain = re.sub(r"\s*\(.*?\)", "", name).strip()
     bare = re.sub(r"^(nvidia|amd)[ -]+", "", plain, flags=re.I)
     short = re.sub(r"[-_ ]?(sxm\d?|oam|pcie)$", "", bare, flags=re.I)
-    stems = _stems("hardware")
+    stems = _stems("hardware", places("hardware"))
     for tried in (name, plain, bare, short):
         if stem := stems.get(normalised_name(tried)):
             return load_hardware(stem)
     return load_hardware(name)  # raises, with the nearest name
 
 
+# Thousands of rows name a few dozen models: what was found is kept, for these places.
 @lru_cache(maxsize=8)
-def _stems(folder: str) -> dict[str, str]:
+def _stems(folder: str, _places: tuple[str, ...]) -> dict[str, str]:
     return known_names(folder)
 
 
-@lru_cache(maxsize=512)
 def _known_model(name: str) -> Found[ModelSpec] | None:
-    stem = _stems("models").get(normalised_name(name))
+    stem = _stems("models", places("models")).get(normalised_name(name))
     return load_model(stem) if stem else None
 
 
 @lru_cache(maxsize=1024)
-def _model(name: str, weight_dtype: str, params_b: float | None) -> NamedModel:
+def _model(
+    name: str, weight_dtype: str, params_b: float | None, _places: tuple[str, ...]
+) -> NamedModel:
     found, notes = _sizes(name, params_b)
     return _in_format(found, name, weight_dtype, notes)
 

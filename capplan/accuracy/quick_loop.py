@@ -49,6 +49,11 @@ class Timings:
     finish_s: list[float]
     decode_share_of_time: float
 
+    @property
+    def elapsed_s(self) -> float:
+        """From the first request to the last answer."""
+        return max(self.finish_s) - min(self.sent_s)
+
 
 def run_loop(
     steps: StepTimes,

@@ -36,6 +36,7 @@ class Pair:
         return abs(self.predicted - self.measured) / self.measured
 
 
+LEAST_COVERAGE = 0.95
 # Name, columns, workloads, most median, most 90th percentile.
 TARGETS: tuple[tuple[str, Columns, tuple[str, ...], float, float | None], ...] = (
     ("TPOT", TPOT, ("closed", "poisson"), 0.08, 0.25),
@@ -102,7 +103,8 @@ def targets(rows: Sequence[Sequence[Pair]]) -> tuple[Target, ...]:
         errors = summary(name, _figure(rows, columns, workloads))
         met = None
         if errors.median_error_fraction is not None and errors.p90_error_fraction is not None:
-            met = errors.median_error_fraction <= median
+            met = errors.coverage_fraction >= LEAST_COVERAGE
+            met = met and errors.median_error_fraction <= median
             met = met and (p90 is None or errors.p90_error_fraction <= p90)
         found.append(Target(errors, workloads, median, p90, met))
     return tuple(found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_table import StepTable
+from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.overheads import EngineOverheads, engine_overheads
@@ -59,7 +60,7 @@ class Server:
 _STEPS: dict[tuple[object, ...], tuple[StepModel, StepTable]] = {}
 
 
-def server_of(settings: RunSettings) -> Server:
+def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) -> Server:
     """Raises CapplanError where the accelerator cannot compute in this format."""
     engine = overheads_of(settings)
     key = (
@@ -74,10 +75,11 @@ def server_of(settings: RunSettings) -> Server:
         engine.name,
         engine.cuda_graph_max_bs,
         settings.moe_backend,
+        calibration,
     )
     steps = _STEPS.get(key)
     if steps is None:
-        model = _step_model(settings, engine)
+        model = _step_model(settings, engine, calibration)
         steps = _STEPS[key] = model, StepTable(model)
     return Server(settings, *steps, _deployment(settings))
 
@@ -104,7 +106,9 @@ def _expert_families(backend: str) -> dict[str, tuple[str, ...]]:
     return {"default": (named[0],), "weight-only": (named[0],)} if named else {}
 
 
-def _step_model(settings: RunSettings, engine: EngineOverheads) -> StepModel:
+def _step_model(
+    settings: RunSettings, engine: EngineOverheads, calibration: Calibration
+) -> StepModel:
     rates = derated_rates(
         settings.hardware,
         settings.tp,
@@ -115,14 +119,14 @@ def _step_model(settings: RunSettings, engine: EngineOverheads) -> StepModel:
     return StepModel(
         settings.model,
         settings.hardware,
-        rates,
+        calibration.rates(rates),
         tp=settings.tp,
         pp=settings.pp,
         dp=settings.dp,
         ep=settings.ep,
         dtype=settings.dtype,
         kv_dtype=settings.kv_dtype,
-        engine=engine,
+        engine=calibration.overheads(engine),
     )
 
 

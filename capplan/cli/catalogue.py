@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE
+from capplan.cli.files import checked_path, write_new
 from capplan.cli.output import show
-from capplan.errors import CapplanError, Location
+from capplan.errors import CapplanError
 from capplan.planner.catalogue import hardware_facts, model_facts
 from capplan.render import catalogue as render
 from capplan.specs.catalogue import load_all, load_config, load_hardware, load_model
@@ -25,7 +24,7 @@ def list_hardware(as_json: bool, form: str) -> int:
 
 
 def show_hardware(name: str, as_json: bool, form: str) -> int:
-    facts = hardware_facts(load_hardware(_checked(name)))
+    facts = hardware_facts(load_hardware(str(checked_path(name))))
     show(
         "capplan.hardware/1", {"name": name}, (), facts, lambda: render.hardware(facts),
         as_json=as_json, form=form,
@@ -43,7 +42,7 @@ def list_models(as_json: bool, form: str) -> int:
 
 
 def show_model(name: str, as_json: bool, form: str) -> int:
-    facts = model_facts(load_model(_checked(name)))
+    facts = model_facts(load_model(str(checked_path(name))))
     show(
         "capplan.model/1", {"name": name}, (), facts, lambda: render.model(facts),
         as_json=as_json, form=form,
@@ -55,14 +54,14 @@ def import_model(config: str, name: str | None, output: str | None) -> int:
     """Write the YAML of a config to stdout, or to a new file."""
     from capplan.specs.model_file import yaml_text
 
-    found = load_config(_checked(config)).spec
+    found = load_config(str(checked_path(config))).spec
     name = _named(name) if name is not None else found.name
     spec = found.model_copy(update={"name": name, "sources": (f"{name} config.json",)})
     text = yaml_text(spec)
     if output is None:
         environment().stdout.write(text)
         return EXIT_FINE
-    _write_new(Path(_checked(output)), text)
+    write_new(checked_path(output), text)
     environment().stderr.write(f"wrote {output}\n")
     return EXIT_FINE
 
@@ -70,23 +69,4 @@ def import_model(config: str, name: str | None, output: str | None) -> int:
 def _named(name: str) -> str:
     if not name.strip() or len(name) > 200 or not name.isprintable():
         raise CapplanError(f"--name: `{name[:40]!a}` is not a name", hint="200 letters at most")
-    return name
-
-
-def _write_new(path: Path, text: str) -> None:
-    location = Location(str(path))
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        hint = "remove it, or give another name"
-        raise CapplanError("the file exists", location=location, hint=hint) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise CapplanError(f"the file cannot be written: {reason}", location=location) from None
-
-
-def _checked(name: str) -> str:
-    if not name.strip() or len(name) > 4096 or "\0" in name:
-        raise CapplanError(f"`{name[:40]!a}` is not a name or a path")
     return name

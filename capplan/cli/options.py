@@ -245,3 +245,50 @@ Predictions = Annotated[
     Text, _option("--predictions", "OUT.csv", "Also write the predictions: id and the metrics.")
 ]
 Jobs = Annotated[Text, _option("--jobs", "N", "Processes [default: one a processor].")]
+
+ResultFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RESULTS...",
+        help="Result files of vllm bench, SGLang, guidellm, aiperf, genai-perf, inference-perf; "
+        "folders of them; or a CSV of measured runs.",
+    ),
+]
+RunModel = Annotated[Text, _option("--model", "NAME", "The model [default: as the files say].")]
+RunHardware = Annotated[
+    Text, _option("--hardware", "NAME", "The accelerator [default: as the files say].")
+]
+RunGpus = Annotated[
+    Text, _option("--gpus", "N", "GPUs of the server [default: TP, or the files'].")
+]
+RunTp = Annotated[
+    Text, _option("--tp", "N", "Tensor-parallel degree [default: the least that fits].")
+]
+RunEngine = Annotated[Text, _option("--engine", "NAME", "vLLM, SGLang, ... [default: the files'].")]
+RunDtype = Annotated[
+    Text, _option("--dtype", "FORMAT", "Weights [default: as the model's name says].")
+]
+RunKvDtype = Annotated[Text, _option("--kv-dtype", "FORMAT", "KV cache [default: the engine's].")]
+RunBatchedTokens = Annotated[
+    Text, _option("--max-num-batched-tokens", "TOKENS", "Token budget [default: the engine's].")
+]
+RunWorkload = Annotated[
+    Text,
+    _option("--workload", "KIND", "closed, poisson, burst, ... [default: as the files say]."),
+]
+RunConcurrency = Annotated[
+    Text, _option("--concurrency", "N", "Requests in flight [default: as the files say].")
+]
+RunPromptTokens = Annotated[
+    Text, _option("--prompt-tokens", "TOKENS", "Mean prompt [default: as the files say].")
+]
+RunOutputTokens = Annotated[
+    Text, _option("--output-tokens", "TOKENS", "Mean output [default: as the files say].")
+]
+CalibrationOutput = Annotated[
+    Text, _option("--output", "FILE", "A new file for the calibration [default: none].")
+]
+Calibration = Annotated[
+    Text,
+    _option("--calibration", "FILE", "What `capplan calibrate` learnt [default: none]."),
+]

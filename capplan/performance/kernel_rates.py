@@ -63,16 +63,21 @@ class KernelRates:
     hardware: HardwareSpec
     architecture: ArchitectureSpec
     fixed_factor: float = 1.0
+    # Of one's own servers, from a calibration: on all compute and on all traffic.
+    compute_factor: float = 1.0
+    bandwidth_factor: float = 1.0
 
     def product(self, number_format: str, compute: str) -> KernelRate:
         """Matrix products with weights of one format, computed in another."""
         _, curve = _curve(self.architecture.products, number_format)
         serving = self.architecture.serving
         return KernelRate(
-            self._peak(compute)
-            * _share(
-                self._measured_compute(number_format, compute, curve),
-                serving.compute.get(curve_name(number_format), 1.0),
+            self._flops(
+                compute,
+                _share(
+                    self._measured_compute(number_format, compute, curve),
+                    serving.compute.get(curve_name(number_format), 1.0),
+                ),
             ),
             self._bandwidth(
                 _share(self._measured_bandwidth(number_format, curve), serving.bandwidth)
@@ -98,7 +103,7 @@ class KernelRates:
         name, curve = _curve(known[family], number_format)
         factor = self.architecture.serving.experts.get(family, {}).get(name, _NO_CORRECTION)
         return KernelRate(
-            self._peak(compute) * _share(curve.compute, factor.compute),
+            self._flops(compute, _share(curve.compute, factor.compute)),
             self._bandwidth(_share(curve.bandwidth, factor.bandwidth)),
             curve.fixed * factor.fixed * self.fixed_factor,
             curve.norm,
@@ -111,11 +116,11 @@ class KernelRates:
         return AttentionRates(
             decode_bytes_per_s=self._bandwidth(_share(curve.bandwidth, serving.attention)),
             decode_fixed_s=curve.decode_fixed * fixed,
-            prefill_flops_per_s=self._peak(compute) * _share(curve.compute, serving.prefill),
+            prefill_flops_per_s=self._flops(compute, _share(curve.compute, serving.prefill)),
             saturation_tokens=curve.saturation,
             prefill_fixed_s=curve.prefill_fixed * fixed,
             state_bytes_per_s=self._bandwidth(curve.state_bandwidth),
-            state_flops_per_s=self._peak(compute) * curve.state_compute,
+            state_flops_per_s=self._flops(compute, curve.state_compute),
             state_fixed_s=curve.state_fixed * fixed,
         )
 
@@ -124,11 +129,12 @@ class KernelRates:
         fixed = curve.fixed * self.architecture.serving.fixed * self.fixed_factor
         return KernelRate(float("inf"), self._bandwidth(curve.bandwidth), fixed, 1.0)
 
-    def _peak(self, compute: str) -> float:
-        return self.hardware.compute.peak[compute]  # type: ignore[index]
+    def _flops(self, compute: str, share: float) -> float:
+        peak = self.hardware.compute.peak[compute]  # type: ignore[index]
+        return peak * min(MOST_FRACTION, share * self.compute_factor)
 
     def _bandwidth(self, share: float) -> float:
-        return self.hardware.memory.bandwidth * share
+        return self.hardware.memory.bandwidth * min(MOST_FRACTION, share * self.bandwidth_factor)
 
 
 def _share(fraction: float, factor: float) -> float:

@@ -62,20 +62,21 @@ def _cells(errors: ErrorSummary) -> list[object]:
 
 
 def _targets(targets: Sequence[Target]) -> Table:
+    errors = [column for column in _ERRORS if column.key != "mean_error_fraction"]
     columns = (
+        Column("met", "", lambda met: "✓" if met else "✗", right=False),
         Column("name", "", right=False),
-        *_ERRORS,
+        *errors,
         Column("most_median_fraction", "target\nmedian", _percent),
         Column("most_p90_fraction", "target\n90th", _percent),
-        Column("met", "", lambda met: "✓" if met else "✗", right=False),
     )
     rows = [
         (
+            target.met,
             target.errors.name,
-            *_cells(target.errors),
+            *(getattr(target.errors, column.key) for column in errors),
             target.most_median_fraction,
             target.most_p90_fraction,
-            target.met,
         )
         for target in targets
     ]
@@ -118,20 +119,27 @@ def _worst(worst: Sequence[WorstRow]) -> Table:
 
 
 def _parts(worst: Sequence[WorstRow]) -> Table:
-    """Parts of each row's metric: of the mean TTFT, the mean TPOT, or of the run."""
-    names = list(dict.fromkeys(part.name for row in worst for part in row.parts))
+    """Parts of each row's metric, largest first: of the mean TTFT, the mean TPOT, or the run."""
     columns = (
         Column("id", "row", right=False),
         Column("of", "of", right=False),
-        *(Column(f"{name.replace(' ', '_')}_s", name, shows.duration) for name in names),
+        Column("parts", "", right=False, prose=True),
     )
-    rows = []
-    for row in worst:
-        of = next((kind for kind in ("ttft", "tpot") if row.metric.startswith(kind)), "run")
-        found = {part.name: getattr(part, f"{of}_s") for part in row.parts}
-        shown = {"ttft": "mean TTFT", "tpot": "mean TPOT", "run": "the run"}[of]
-        rows.append((row.id, shown, *(found.get(name) for name in names)))
-    return Table("What their predictions are made of", columns, rows)
+    rows = [(row.id, _OF[_kind(row)], _sentence(row)) for row in worst]
+    return Table("What their predictions are made of", columns, rows, in_tsv=False)
+
+
+_OF = {"ttft": "mean TTFT", "tpot": "mean TPOT", "run": "the run"}
+
+
+def _kind(row: WorstRow) -> str:
+    return next((kind for kind in ("ttft", "tpot") if row.metric.startswith(kind)), "run")
+
+
+def _sentence(row: WorstRow) -> str:
+    sizes = [(getattr(part, f"{_kind(row)}_s"), part.name) for part in row.parts]
+    shown = sorted(((size, name) for size, name in sizes if size), reverse=True)
+    return ", ".join(f"{name} {shows.duration(size)}" for size, name in shown)
 
 
 def _unpredicted(result: AccuracyResult) -> Table:

@@ -91,6 +91,11 @@ def known_names(folder: str) -> dict[str, str]:
     return known | {_normalised(stem): stem for stem in files}
 
 
+def places(folder: str) -> tuple[str, ...]:
+    """Where files of `hardware` or `models` are looked for, in order."""
+    return tuple(str(place) for place in _folders(folder))
+
+
 def normalised_name(name: str) -> str:
     """A name as the keys of `known_names` are written."""
     return _normalised(name)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from capplan.errors import CapplanError, Location, QuantityError, did_you_mean, one_line
 from capplan.specs.documents import read_json, read_text
@@ -15,11 +17,16 @@ from capplan.specs.lengths import MAX_LENGTHS, MAX_TOKENS, Empirical, Lengths, b
 from capplan.units import parse_tokens
 
 MAX_LENGTHS_BYTES = 64 * 2**20
+_SHARE = re.compile(r"\b(\d{1,10}): *(\d+(?:\.\d+)?(?:e-?\d{1,3})?)")
 
 
 @dataclass(frozen=True, slots=True)
 class LengthFile:
-    """``@lengths.txt``, ``@trace.csv:column`` or ``@histogram.json``."""
+    """``@lengths.txt``, ``@trace.csv:column``, ``@histogram.json`` or ServeGen's lengths.
+
+    The last have histograms by time window, ``@chunk-0-dataset.json:input_tokens``; the windows
+    count alike.
+    """
 
     name: str
     column: str = ""
@@ -44,7 +51,7 @@ def parse_length_file(text: str) -> LengthFile:
 def read_length_file(file: LengthFile, folder: Path = Path()) -> Lengths:
     """The lengths in ``file``, a relative name counted from ``folder``. Raises CapplanError."""
     path = folder / file.name
-    if not file.column and path.suffix == ".json":
+    if path.suffix == ".json":
         return _histogram(file, path)
     content = read_text(path, what="a list of lengths", most=MAX_LENGTHS_BYTES)
     cells = _column(content, str(path), file.column) if file.column else _lines(content)
@@ -58,12 +65,13 @@ def _histogram(file: LengthFile, path: Path) -> Lengths:
     """A mapping of lengths to weights: shares, or counts."""
     document = read_json(path)
     hint = 'write it like {"128": 0.25, "1024": 0.75}'
-    if not isinstance(document.data, dict) or not document.data:
+    data = _of_windows(document.data, file.column) if file.column else document.data
+    if not isinstance(data, dict) or not data:
         raise CapplanError(
             "this is not a histogram of lengths", location=Location(str(path)), hint=hint
         )
     lengths, weights = [], []
-    for key, weight in document.data.items():
+    for key, weight in data.items():
         location = document.locate([key])
         if isinstance(weight, bool) or not isinstance(weight, (int, float)):
             raise CapplanError(
@@ -78,6 +86,16 @@ def _histogram(file: LengthFile, path: Path) -> Lengths:
     if not lengths:
         raise CapplanError("all weights are zero", location=Location(str(path)), hint=hint)
     return bounded(Lengths(file.text, Empirical(tuple(lengths), tuple(weights))))
+
+
+def _of_windows(data: Any, field: str) -> dict[str, float] | None:
+    """The sum of the histograms that ServeGen keeps as texts, `{128: 0.25, 1024: 0.75}`."""
+    total: dict[str, float] = {}
+    for window in data.values() if isinstance(data, dict) else ():
+        text = window.get(field) if isinstance(window, dict) else None
+        for length, share in _SHARE.findall(text) if isinstance(text, str) else ():
+            total[length] = total.get(length, 0.0) + float(share)
+    return total or None
 
 
 def _lines(content: str) -> Iterator[tuple[int, str]]:

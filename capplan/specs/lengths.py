@@ -34,7 +34,7 @@ EXAMPLES = {
     "lognormal": "lognormal:1024,0.8",
 }
 _INV_CDF = NormalDist().inv_cdf
-_LEAST_SHARE, _MOST_SHARE = 2.0**-60, 1 - 2.0**-53  # the quantiles of 0 and 1 are infinite
+_LEAST_SHARE = 2.0**-60  # stands in for 0, whose quantile may be infinite
 _LONG_SHARE = 0.9995  # of what a distribution may reach; the rest is cut
 
 
@@ -154,7 +154,7 @@ class Lengths:
 
 
 def _open(shares: Iterable[float]) -> Iterable[float]:
-    return [min(share or _LEAST_SHARE, _MOST_SHARE) for share in shares]
+    return [share or _LEAST_SHARE for share in shares]
 
 
 def parse_lengths(text: str) -> Lengths:

@@ -26,6 +26,7 @@ DEFAULT_RATE_PER_S = 100.0
 DEFAULT_PROMPT_TOKENS = 1024
 DEFAULT_OUTPUT_TOKENS = 256
 DEFAULT_NUM_REQUESTS = 10_000
+MAX_TURNS = 200  # of a conversation: each is a link of its chain of prefixes
 TraceFormat = Literal[
     "auto", "azure", "burstgpt", "mooncake", "vidur", "llmservingsim", "sharegpt", "vllm-custom",
     "csv", "jsonl",
@@ -62,7 +63,7 @@ class SystemPrompts(Spec):
     the requests have one.
     """
 
-    count: Annotated[Count, Field(le=1_000_000)] = 1
+    count: Annotated[Count, Field(le=100_000)] = 1
     tokens: LengthsField
     popularity: Annotated[Text, Field(pattern=r"^(uniform|zipf(:\d+(\.\d+)?)?)$")] = "uniform"
     share: Annotated[float, Strict(), Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
@@ -81,8 +82,15 @@ class Chat(Spec):
     `think_time` after the answer.
     """
 
-    turns: LengthsField
+    turns: LengthsField  # a distribution is cut at MAX_TURNS
     think_time: PausesField
+
+    @model_validator(mode="after")
+    def _few_turns(self) -> Chat:
+        turns = self.turns
+        if isinstance(turns, Lengths) and turns.limited_mean(MAX_TURNS + 1) > MAX_TURNS:
+            raise SpecError(f"are more than {MAX_TURNS} turns", "turns")
+        return self
 
 
 class ClosedLoop(Spec):

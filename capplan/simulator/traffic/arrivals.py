@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from itertools import accumulate, chain, count, islice, repeat
 from random import Random
 
 from capplan.simulator.traffic.curves import RateCurve
@@ -40,8 +40,9 @@ def gaps_of(arrivals: Arrivals) -> Callable[[Random], list[float]]:
         shape, scale = 1 / arrivals.cv**2, arrivals.cv**2
         return lambda random: [random.gammavariate(shape, scale) for _ in range(BATCH)]
     if arrivals.kind == "burst" and arrivals.size is not None:
-        gaps = [float(arrivals.size), *[0.0] * (arrivals.size - 1)]
-        return lambda _: gaps
+        size = arrivals.size
+        gaps = chain.from_iterable(chain((float(size),), repeat(0.0, size - 1)) for _ in count())
+        return lambda _: list(islice(gaps, BATCH))
     return lambda _: [1.0] * BATCH
 
 

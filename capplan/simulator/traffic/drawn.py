@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from capplan.simulator.traffic.bodies import DrawnBodies, OneByOne, SharedPrompts
@@ -16,6 +17,7 @@ from capplan.specs.randomness import Pauses
 from capplan.specs.traffic import (
     DEFAULT_OUTPUT_TOKENS,
     DEFAULT_PROMPT_TOKENS,
+    MAX_TURNS,
     TrafficClass,
 )
 
@@ -34,7 +36,10 @@ class DrawnPart:
         self._think_time = spec.chat.think_time if spec.chat else think_time
         self._prompt = resolved(spec.prompt, DEFAULT_PROMPT_TOKENS, folder)
         self._output = resolved(spec.output, DEFAULT_OUTPUT_TOKENS, folder)
-        self._turns = resolved(spec.chat.turns, 1, folder) if spec.chat else None
+        self._turns = None
+        if spec.chat is not None:
+            turns = resolved(spec.chat.turns, 1, folder)
+            self._turns = replace(turns, most=min(turns.most, MAX_TURNS))
         self._shared = None
         if (prompts := spec.system_prompts) is not None:
             lengths = resolved(prompts.tokens, DEFAULT_PROMPT_TOKENS, folder)

@@ -104,7 +104,4 @@ def of_trace(part: ReplayPart) -> list[Assumption]:
     if file.estimates_tokens:
         number = f"{trace.characters_per_token:g} characters each"
         found.append(Assumption("tokens of texts", number, "trace.characters_per_token"))
-    if part.lacks_outputs:
-        tokens = f"{format_tokens(DEFAULT_OUTPUT_TOKENS)} tokens"
-        found.append(Assumption("outputs where the file has none", tokens, "--output-tokens"))
     return found

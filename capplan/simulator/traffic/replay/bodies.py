@@ -24,7 +24,6 @@ class BodyMaker:
         self,
         prompt: Lengths | None,
         output: Lengths | None,
-        fallback: Lengths,
         tree: PrefixTree,
         sessions: bool,
         max_tokens: int | None,
@@ -32,8 +31,8 @@ class BodyMaker:
         seed: int,
         name: str,
     ) -> None:
-        """`prompt` and `output` stand in for the file's lengths, `fallback` for missing outputs."""
-        self._prompt, self._output, self._fallback = prompt, output, fallback
+        """`prompt` and `output` stand in for the file's lengths."""
+        self._prompt, self._output = prompt, output
         self._tree, self._sessions = tree, sessions
         self._max_tokens, self._priority = max_tokens, priority
         self._prompts = stream(seed, f"{name}prompt lengths")
@@ -43,10 +42,10 @@ class BodyMaker:
 
     def body(self, row: Row) -> Body:
         prompt, output = row.prompt_tokens, row.output_tokens
-        if self._prompt is not None or prompt is None:
-            prompt = draw(self._prompt or self._fallback, 1, self._prompts)[0]
-        if self._output is not None or output is None:
-            output = draw(self._output or self._fallback, 1, self._outputs)[0]
+        if self._prompt is not None:
+            prompt = draw(self._prompt, 1, self._prompts)[0]
+        if self._output is not None:
+            output = draw(self._output, 1, self._outputs)[0]
         if self._max_tokens is not None:
             output = min(output, self._max_tokens)
         number, self._number = self._number, self._number + 1

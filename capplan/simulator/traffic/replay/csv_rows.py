@@ -52,10 +52,10 @@ def csv_rows(
                 yield Row(
                     number,
                     read_time(row[time_at]) if read_time and time_at is not None else None,
-                    tokens_of(row[prompt_at], names[0]) if prompt_at is not None else None,
+                    tokens_of(row[prompt_at], names[0]) if prompt_at is not None else 0,
                     tokens_of(row[output_at], names[1], output=True)
                     if output_at is not None
-                    else None,
+                    else 0,
                     session=(row[session_at] or None)
                     if session_at is not None and session_at < len(row)
                     else None,

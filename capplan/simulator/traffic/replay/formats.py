@@ -12,15 +12,13 @@ from capplan.errors import CapplanError, Location, nearest_name
 class Format:
     """Names of the fields, in lower case with `_`; the first that a file has counts.
 
-    `time` maps the names of the time to their unit, "" where the value has to tell. `needs` must
-    all be there for the format to be recognised.
+    `time` maps the names of the time to their unit, "" where the value has to tell.
     """
 
     name: str
     prompt: tuple[str, ...]
     output: tuple[str, ...]
     time: Mapping[str, str] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
 
 
 AZURE = Format("azure", ("contexttokens",), ("generatedtokens",), {"timestamp": ""})
@@ -105,9 +103,6 @@ def columns_of(
     found.update({role: spelt[normal(name)] for role, name in given.items()})
     if found["prompt"] is None:
         raise _no_prompts(form, spelt, place)
-    if found["output"] is None and form is not generic:
-        problem = f"this is no {form.name} file: it has no `{form.output[0]}`"
-        raise CapplanError(problem, hint=_has(spelt), location=place)
     unit = form.time.get(normal(found["time"] or ""), "?")
     return Columns(form.name, **found, time_unit=unit)
 
@@ -117,14 +112,22 @@ def _first(names: Iterable[str], spelt: Mapping[str, str]) -> str | None:
 
 
 def _no_prompts(form: Format, spelt: Mapping[str, str], place: Location) -> CapplanError:
-    if all(name.replace(".", "").isdigit() for name in spelt):
+    if spelt and all(name.replace(".", "").isdigit() for name in spelt):
         hint = "write a line like `arrival_s,prompt_tokens,output_tokens` above it"
         return CapplanError("the first line is no header", hint=hint, location=place)
-    near = next(filter(None, (nearest_name(name, form.prompt) for name in spelt)), None)
+    return no_lengths("prompt", form.prompt, spelt, place)
+
+
+def no_lengths(
+    role: str, known: tuple[str, ...], spelt: Mapping[str, str], place: Location
+) -> CapplanError:
+    """Nothing holds the lengths of prompts or outputs."""
+    near = next(filter(None, (nearest_name(name, known) for name in spelt)), None)
     advice = f"did you mean `{near}`? " if near else ""
-    hint = f"{advice}{_has(spelt)}; name the right one with `columns: {{prompt: ...}}`"
-    wanted = f"`{form.prompt[0]}`" if len(form.prompt) == 1 else "a known name (`prompt_tokens`)"
-    problem = f"no field holds the prompt lengths: none is called {wanted}"
+    wanted = f"`{known[0]}`" if len(known) == 1 else f"a known name (`{known[0]}`)"
+    own = ", or give `output` (--output-tokens)" if role == "output" else ""
+    hint = f"{advice}{_has(spelt)}; name the right one with `columns: {{{role}: ...}}`{own}"
+    problem = f"no field holds the {role} lengths: none is called {wanted}"
     return CapplanError(problem, hint=hint, location=place)
 
 
@@ -135,5 +138,11 @@ def no_such_field(name: str, role: str, spelt: Mapping[str, str], place: Locatio
     return CapplanError(f"there is no field `{name[:40]}` (`{role}`)", hint=hint, location=place)
 
 
+def outputs_of(form_name: str, generic: Format) -> tuple[str, ...]:
+    """The names under which a format has its outputs."""
+    return PUBLISHED.get(form_name, generic).output
+
+
 def _has(spelt: Mapping[str, str]) -> str:
-    return f"the file has: {', '.join(name[:40] for name in list(spelt.values())[:20])}"
+    names = ", ".join(name[:40] for name in list(spelt.values())[:20])
+    return f"the file has: {names or 'nothing'}"

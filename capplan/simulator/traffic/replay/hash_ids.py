@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from capplan.simulator.requests import Segment
 
 Id = int | str
+MAX_SEGMENTS = 200  # of one prompt; what lies beyond is taken as its own
 
 
 class PrefixTree:
@@ -36,7 +37,7 @@ class PrefixTree:
             else:
                 runs.append([stream, depth])
         left, chain = prompt_tokens, []
-        for stream, blocks in runs:
+        for stream, blocks in runs[:MAX_SEGMENTS]:
             tokens = min(left, blocks * self._block_tokens)
             chain.append((f"{self._name}{stream}", tokens))
             left -= tokens

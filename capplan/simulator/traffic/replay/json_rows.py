@@ -60,13 +60,13 @@ def _of_array(stream: TextIO) -> Iterator[tuple[int, Json | RowError]]:
             at += 1
         if at < len(text) and text[at] == "]":
             return
+        fault: Exception | None = None
+        end = at
         try:
             entry, end = _DECODER.raw_decode(text, at)
-            complete = end < len(text)
         except (ValueError, RecursionError) as error:
-            fault, complete = error, False
-            end = at
-        if complete:
+            fault = error
+        if at < end < len(text):
             yield line, _object(entry, line)
             line += text.count("\n", at, end)
             text, at = (text[end:], 0) if end > HEAD else (text, end)
@@ -74,13 +74,20 @@ def _of_array(stream: TextIO) -> Iterator[tuple[int, Json | RowError]]:
         # Twice as much each time, so that a long entry is not read again and again.
         more = stream.read(max(HEAD, len(text) - at)) if len(text) - at < MAX_LINE else ""
         if not more:
-            reason = "the file was cut off" if at >= len(text) or end > at else _reason(fault)
+            reason = "the file was cut off" if _is_cut(fault, text) else _reason(fault)
             yield line, RowError("not valid JSON", f"this is not valid JSON: {reason}").at(line)
             return
         text, at = text[at:] + more, 0
 
 
-def _reason(error: Exception) -> str:
+def _is_cut(fault: Exception | None, text: str) -> bool:
+    """Whether a fault at the end of a file is only that something is missing."""
+    if not isinstance(fault, json.JSONDecodeError):
+        return fault is None
+    return fault.pos >= len(text.rstrip()) or fault.msg.startswith("Unterminated")
+
+
+def _reason(error: Exception | None) -> str:
     if isinstance(error, json.JSONDecodeError):
         return error.msg[0].lower() + error.msg[1:]
     if isinstance(error, RecursionError):
@@ -111,12 +118,10 @@ def json_rows(
             yield Row(
                 number,
                 read_time(_field(entry, columns.time)) if read_time and columns.time else None,
-                tokens_of(_field(entry, columns.prompt), columns.prompt)
-                if columns.prompt
-                else None,
+                tokens_of(_field(entry, columns.prompt), columns.prompt) if columns.prompt else 0,
                 tokens_of(_field(entry, columns.output), columns.output, output=True)
                 if columns.output
-                else None,
+                else 0,
                 _ids(entry.get(columns.hash_ids)) if columns.hash_ids else (),
                 _session(entry.get(columns.session)) if columns.session else None,
             )

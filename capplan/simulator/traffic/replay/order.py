@@ -47,7 +47,7 @@ def _in_order(
         else:
             raise CapplanError(
                 f"the time runs backwards: {last_s - time_s:g} s before line {last_line}",
-                hint="put the rows in order with `sort: true` (--sort-trace)",
+                hint="sort the file, or say `trace: {sort: true}` in a plan",
                 location=Location(file, row.line),
             )
 

@@ -25,7 +25,7 @@ from capplan.simulator.traffic.streams import stream
 from capplan.simulator.traffic.timing import Timing
 from capplan.simulator.traffic.traffic import Started
 from capplan.specs.randomness import Pauses
-from capplan.specs.traffic import DEFAULT_OUTPUT_TOKENS, Trace, TrafficClass
+from capplan.specs.traffic import Trace, TrafficClass
 from capplan.units import format_duration
 
 _new: Any = tuple.__new__
@@ -62,6 +62,8 @@ class ReplayPart:
         self.file = TraceFile(trace, folder)
         self._prompt = resolved(spec.prompt, 1, folder) if spec.prompt else None
         self._output = resolved(spec.output, 1, folder) if spec.output else None
+        if self._output is None:
+            self.file.need_outputs()
         self._timing = Timing(spec, seed, name, folder)
         self.skipped: Counter[str] = Counter()
         waits = think_time is not None
@@ -72,13 +74,6 @@ class ReplayPart:
                 location=Location(str(self.file.path), 1),
                 hint="say how its requests arrive: `rate: 5/s` (--qps), or a closed loop",
             )
-
-    @property
-    def lacks_outputs(self) -> bool:
-        """Whether outputs that the file may not have are nowhere said."""
-        return self._output is None and (
-            not self.file.has_outputs or self.file.format == "vllm-custom"
-        )
 
     @property
     def has_follow_ups(self) -> bool:
@@ -130,14 +125,13 @@ class ReplayPart:
 
     def _rows(self, skipped: Counter[str]) -> Iterator[Row]:
         file, skip = str(self.file.path), self.trace.skip_bad_rows
-        return checked(self.file.rows(), file, skip, skipped)
+        return checked(self.file.rows(self._output is None), file, skip, skipped)
 
     def _maker(self) -> BodyMaker:
         spec = self._spec
         return BodyMaker(
             self._prompt,
             self._output,
-            resolved(None, DEFAULT_OUTPUT_TOKENS, Path()),
             PrefixTree(self.trace.block_tokens, f"block {self.name}"),
             self.trace.sessions,
             spec.max_tokens,

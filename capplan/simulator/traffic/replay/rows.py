@@ -13,12 +13,12 @@ SKIP_HINT = "correct the row, or leave out such rows with `skip_bad_rows` (--ski
 
 
 class Row(NamedTuple):
-    """One request as it was recorded; None where the file does not say."""
+    """One request as it was recorded; 0 outputs where the plan says them, not the file."""
 
     line: int
     time_s: float | None  # on the file's own clock
-    prompt_tokens: int | None
-    output_tokens: int | None
+    prompt_tokens: int
+    output_tokens: int
     hash_ids: tuple[int | str, ...] = ()
     session: str | None = None
 

@@ -38,8 +38,10 @@ def conversation_rows(path: Path, characters_per_token: float) -> Iterator[Row |
             yield fault.at(number)
 
 
-def custom_rows(path: Path, characters_per_token: float) -> Iterator[Row | RowError]:
-    """`prompt`, a text, and `output_tokens` where the file has it."""
+def custom_rows(
+    path: Path, characters_per_token: float, needs_output: bool
+) -> Iterator[Row | RowError]:
+    """`prompt`, a text, and `output_tokens`."""
     for number, entry in objects_of(path):
         if isinstance(entry, RowError):
             yield entry
@@ -49,11 +51,15 @@ def custom_rows(path: Path, characters_per_token: float) -> Iterator[Row | RowEr
             if not isinstance(prompt, str):
                 raise RowError("with a field missing", "there is no text `prompt` in this row")
             output = entry.get("output_tokens")
+            if output is None and needs_output:
+                hint = "give them with `output` (--output-tokens), or `skip_bad_rows`"
+                message = "there is no `output_tokens` in this row"
+                raise RowError("with a field missing", message, hint)
             yield Row(
                 number,
                 None,
                 _estimate(prompt, characters_per_token, "prompt"),
-                None if output is None else tokens_of(output, "output_tokens", output=True),
+                0 if output is None else tokens_of(output, "output_tokens", output=True),
             )
         except RowError as fault:
             yield fault.at(number)

@@ -20,8 +20,10 @@ from capplan.simulator.traffic.replay.formats import (
     JSONL,
     Columns,
     columns_of,
+    no_lengths,
     no_such_field,
     normal,
+    outputs_of,
 )
 from capplan.simulator.traffic.replay.rows import Row, RowError
 from capplan.specs.traffic import Trace
@@ -39,6 +41,7 @@ class TraceFile:
         self._trace = trace
         self._columns: Columns | None = None  # None: texts
         self.format: str = trace.format
+        self._spelt: dict[str, str] = {}
         self._where: dict[str, str] = {}  # by the file's own spelling
         self.time_unit: str | None = None  # of `time_field`; "clock" for times of day
         head = head_of(self.path)
@@ -58,20 +61,23 @@ class TraceFile:
     def time_field(self) -> str | None:
         return self._columns.time if self._columns else None
 
-    @property
-    def has_outputs(self) -> bool:
-        """Whether there may be output lengths."""
-        return self._columns is None or self._columns.output is not None
+    def need_outputs(self) -> None:
+        """Raises CapplanError where no field holds the output lengths."""
+        if self._columns is not None and self._columns.output is None:
+            known = outputs_of(self.format, JSONL if self._is_json else CSV)
+            raise no_lengths("output", known, self._spelt, Location(str(self.path), 1))
 
     @property
     def estimates_tokens(self) -> bool:
         return self._columns is None
 
-    def rows(self) -> Iterator[Row | RowError]:
+    def rows(self, needs_output: bool) -> Iterator[Row | RowError]:
         """From the beginning of the file. Raises CapplanError where it cannot be read."""
         if self._columns is None:
-            read = texts.conversation_rows if self.format == "sharegpt" else texts.custom_rows
-            return read(self.path, self._trace.characters_per_token)
+            size = self._trace.characters_per_token
+            if self.format == "sharegpt":
+                return texts.conversation_rows(self.path, size)
+            return texts.custom_rows(self.path, size, needs_output)
         read_rows = json_rows.json_rows if self._is_json else csv_rows.csv_rows
         return read_rows(self.path, self._columns, self._time_reader(), self._where)
 
@@ -92,7 +98,9 @@ class TraceFile:
 
     def _recognise_json(self) -> None:
         # Later rows may be skipped when they are bad; the first one tells what the fields are.
-        number, entry = next(json_rows.objects_of(self.path), (1, {}))
+        number, entry = next(json_rows.objects_of(self.path), (1, None))
+        if entry is None:
+            raise CapplanError("the file holds no request", location=Location(str(self.path), 1))
         if isinstance(entry, RowError):
             hint = "the first entry has to be good: it tells what the fields are"
             raise CapplanError(entry.message, location=Location(str(self.path), number), hint=hint)
@@ -112,7 +120,7 @@ class TraceFile:
         given = self._trace.columns.given if self._trace.columns else {}
         columns = columns_of(names, generic, self._trace.format, given, place)
         self._columns, self.format = columns, columns.format
-        spelt = {normal(name): name for name in names}
+        self._spelt = spelt = {normal(name): name for name in names}
         for name, value in self._trace.where.items():
             if normal(name) not in spelt:
                 raise no_such_field(name, "where", spelt, place)
@@ -125,6 +133,6 @@ class TraceFile:
         elif asked != "auto" or known in UNIT_NAMES:
             self.time_unit = asked if asked != "auto" else known
         else:
-            hint = "say it: `time_unit: s` or `time_unit: ms` (--trace-time-unit)"
+            hint = "say it in a plan: `trace: {time_unit: ms}`, or call the field `timestamp_ms`"
             problem = f"`{columns.time}` does not say its unit"
             raise CapplanError(problem, location=place, hint=hint)

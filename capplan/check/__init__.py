@@ -1,0 +1,1 @@
+"""Reading deployments as teams write them, and judging their sizing."""

@@ -1,0 +1,87 @@
+"""A server whose command line a chart or an operator writes: from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capplan.check.deployment import Deployment
+from capplan.check.documents import File
+from capplan.check.flag_tables.tables import TABLES
+from capplan.check.flags import Flag, read_flags
+from capplan.check.launch import version_of_image
+from capplan.check.nodes import Node
+from capplan.check.shapes.containers import Surroundings, image_of, role_of, scope_of
+from capplan.check.shapes.fields import plain_value
+from capplan.check.shapes.model_hints import model_hints
+from capplan.check.shapes.resources import gpu_hints, gpus_of, memory_of, probes_of, shm_of
+from capplan.check.shell import commands
+from capplan.check.values import Scope, Value, fill_kubernetes, literal
+
+
+def from_parts(
+    file: File,
+    holder: Node,
+    around: Surroundings,
+    *,
+    engine: str,
+    options: Sequence[Flag] = (),
+    extra: str = "",
+    probes: Sequence[Node] = (),
+    version: str | None = None,
+) -> Deployment:
+    """``options`` from settings, then the words at ``extra`` (a path of keys) as a command line."""
+    scope = scope_of(file, holder, around)
+    words = option_words(holder, extra, scope)
+    table = TABLES.get(engine)
+    read = read_flags(words, table) if table is not None else None
+    flags = [*around.flags, *options, *(read.flags if read else ())]
+    image = image_of(holder, scope) or around.image
+    place = around.model or image or literal(file.source, around.name, holder.offset)
+    given = [flag.value for flag in flags if flag.meaning == "model" and flag.value is not None]
+    named = [flag.value for flag in flags if flag.meaning == "served_name" and flag.value]
+    gpus, resource = gpus_of(holder, around.pod or holder, file, scope)
+    hints = model_hints(around.pod, holder, scope)
+    if given and around.model is not None:
+        hints = (around.model, *hints)
+    found = {kind: probe for node in (*probes, holder) for kind, probe in probes_of(node)}
+    return Deployment(
+        source=file.source,
+        shape=around.shape,
+        name=around.name,
+        place=place,
+        engine=engine,
+        flags=tuple(flags),
+        hidden=read.hidden if read else (),
+        image=image,
+        version=version
+        or (version_of_image(image.chars) if image is not None and image.known else None),
+        model=given[-1] if given else around.model,
+        model_hints=hints,
+        served_name=named[-1] if named else None,
+        gpus_per_pod=around.gpus or gpus,
+        pods=around.pods,
+        other_gpus=around.other_gpus,
+        gpu_hints=(*around.hints, *gpu_hints(around.pod or holder, scope)),
+        resource=resource,
+        replicas=around.replicas,
+        shm=shm_of(holder, around.pod or holder, scope),
+        memory_limit=memory_of(holder, "limits", scope),
+        memory_request=memory_of(holder, "requests", scope),
+        probes=found,
+        environment=dict(scope.variables),
+        role=around.role or role_of(flags, around),
+        partial=around.partial or file.templated,
+        kubernetes=around.kubernetes,
+        ray=around.ray,
+    )
+
+
+def option_words(holder: Node, path: str, scope: Scope) -> list[Value]:
+    """The words of a list of options; of a text, as a shell would split it."""
+    node = holder.get(*path.split("/")) if path else None
+    if node is None:
+        return []
+    if node.kind == "scalar" and not node.is_null:
+        found = commands(fill_kubernetes(node.text(), scope), scope.child())
+        return [word for command in found for word in command.words]
+    return [value for value in (plain_value(item, scope) for item in node.items or ()) if value]

@@ -1,0 +1,74 @@
+"""`capplan calibrate`: from result files to a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from capplan.accuracy.calibration_report import calibrate
+from capplan.accuracy.calibration_runs import gather
+from capplan.cli.environment import environment
+from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
+from capplan.cli.files import checked_path, write_new
+from capplan.cli.inputs import Inputs
+from capplan.cli.output import show
+from capplan.errors import CapplanError
+from capplan.render.screen import Screen
+from capplan.results.calibration import CalibrateInputs
+from capplan.specs.calibration import yaml_text
+
+SCHEMA = "capplan.calibrate/1"
+
+
+class CalibrateOptions(NamedTuple):
+    """Columns of the measured-run schema; each holds for every run and wins over the files."""
+
+    model: str | None
+    gpu: str | None
+    num_gpus: str | None
+    tp: str | None
+    engine: str | None
+    engine_version: str | None
+    weight_dtype: str | None
+    kv_dtype: str | None
+    max_num_seqs: str | None
+    max_num_batched_tokens: str | None
+    workload: str | None
+    concurrency: str | None
+    isl: str | None
+    osl: str | None
+
+
+def answer(
+    results: list[str], options: CalibrateOptions, output: str | None, as_json: bool, form: str
+) -> int:
+    """Fit, print, write the file where asked and where it helps, and return the exit code."""
+    given = {name: value for name, value in options._asdict().items() if value is not None}
+    _need_numpy()
+    gathered = gather([checked_path(name) for name in results], given)
+    result, spec = calibrate(gathered)
+    asked = CalibrateInputs(tuple(results), given, output)
+    if output is not None and result.helps:
+        write_new(Path(output), yaml_text(spec))
+        environment().stderr.write(f"wrote {output}\n")
+        result = replace(result, written=output)
+    elif output is not None:
+        environment().stderr.write(f"not written: {output}: it would not help\n")
+
+    def screen() -> Screen:
+        from capplan.render.calibrate import screen as render
+
+        return render(result, asked, Inputs().assumptions)
+
+    show(SCHEMA, asked, (), result, screen, as_json=as_json, form=form)
+    return EXIT_FINE if result.helps else EXIT_NO
+
+
+def _need_numpy() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("numpy") is None:
+        raise CapplanError(
+            "calibration needs numpy", hint="install the extra: pip install 'capplan[fit]'"
+        )
