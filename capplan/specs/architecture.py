@@ -36,7 +36,7 @@ class ProductCurve(Spec):
 
 
 class ExpertCurve(ProductCurve):
-    """The products of a layer's experts; ``tile`` rows are computed where an expert has fewer."""
+    """The products of a layer's experts; each computes ``tile`` rows beyond its own: half a tile."""
 
     tile: Figure = 0.0
 
