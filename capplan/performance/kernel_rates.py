@@ -8,14 +8,14 @@ from typing import TypeVar
 
 from capplan.formulas.number_formats import FORMATS
 from capplan.formulas.smooth import smooth_max
-from capplan.specs.architecture import ArchitectureSpec, ExpertServing, ProductCurve
+from capplan.specs.architecture import ArchitectureSpec, KernelServing, ProductCurve
 from capplan.specs.hardware import HardwareSpec
 
 C = TypeVar("C", bound=ProductCurve)
 
 WEIGHT_ONLY = "weight-only"
 MOST_FRACTION = 0.97  # of a peak or a bandwidth: no kernel measured reaches more
-_NO_CORRECTION = ExpertServing()
+_NO_CORRECTION = KernelServing()
 # Where a generation has no curve for a format: the one that its kernels are built like.
 _STAND_INS = {
     "fp16": "bf16", "fp32": "bf16", "mxfp8": "fp8-block128", "int8": "fp8", "fp4": "nvfp4",
@@ -69,20 +69,14 @@ class KernelRates:
 
     def product(self, number_format: str, compute: str) -> KernelRate:
         """Matrix products with weights of one format, computed in another."""
-        _, curve = _curve(self.architecture.products, number_format)
-        serving = self.architecture.serving
+        name, curve = _curve(self.architecture.products, number_format)
+        factor = self.architecture.serving.products.get(name, _NO_CORRECTION)
+        share = self._measured_compute(number_format, compute, curve)
+        streaming = self._measured_bandwidth(number_format, curve)
         return KernelRate(
-            self._flops(
-                compute,
-                _share(
-                    self._measured_compute(number_format, compute, curve),
-                    serving.compute.get(curve_name(number_format), 1.0),
-                ),
-            ),
-            self._bandwidth(
-                _share(self._measured_bandwidth(number_format, curve), serving.bandwidth)
-            ),
-            curve.fixed * serving.fixed * self.fixed_factor,
+            self._flops(compute, _share(share, factor.compute)),
+            self._bandwidth(_share(streaming, factor.bandwidth)),
+            curve.fixed * factor.fixed * self.fixed_factor,
             curve.norm,
         )
 

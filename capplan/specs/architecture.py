@@ -36,7 +36,7 @@ class ProductCurve(Spec):
 
 
 class ExpertCurve(ProductCurve):
-    """The products of a layer's experts; each computes ``tile`` rows beyond its own: half a tile."""
+    """The products of a layer's experts; each computes ``tile`` rows beyond its own (half one)."""
 
     tile: Figure = 0.0
 
@@ -64,8 +64,8 @@ class ElementwiseCurve(Spec):
     fixed: Seconds
 
 
-class ExpertServing(Spec):
-    """Corrections of one family and format of expert kernels."""
+class KernelServing(Spec):
+    """Corrections of one kind of product."""
 
     compute: Factor = 1.0
     bandwidth: Factor = 1.0
@@ -75,19 +75,19 @@ class ExpertServing(Spec):
 class Serving(Spec):
     """Corrections to the kernels' figures, fitted to ``rows`` measured runs; 1 is none.
 
-    ``compute`` is by format of the weights. ``latency`` and ``link`` are of collectives: ranks
-    wait for the last, and messages are seldom as large as those of the bus bandwidth.
+    ``products`` are by format of the weights, ``experts`` by family and format. ``latency`` and
+    ``link`` are of collectives: ranks wait for the last, and messages are seldom as large as those
+    of the bus bandwidth.
     """
 
-    compute: dict[Text, Factor] = {}
-    bandwidth: Factor = 1.0
-    fixed: Factor = 1.0
+    products: dict[Text, KernelServing] = {}
+    fixed: Factor = 1.0  # of attention, recurrent and elementwise kernels
     attention: Factor = 1.0
     prefill: Factor = 1.0
     launch: Factor = 1.0
     latency: Factor = 1.0
     link: Fraction = 0.8
-    experts: dict[Text, dict[Text, ExpertServing]] = {}
+    experts: dict[Text, dict[Text, KernelServing]] = {}
     rows: CountOrZero = 0
     source: Text | None = None
 
