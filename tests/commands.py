@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import shutil
 from pathlib import Path
@@ -36,7 +37,29 @@ COMMANDS = [
     ),
     Command("kv-stages", "kv --model deepseek-v2-lite --tp 2 --pp 4", "capplan.kv/1"),
     Command(
+        "simulate",
+        "simulate --hardware h100-sxm-80gb --qps 6 --num-requests 1500",
+        "capplan.simulate/1",
+    ),
+    Command(
+        "simulate-saturated",
+        "simulate --qps 40 --num-requests 600",
+        "capplan.simulate/1",
+        exit_code=1,
+    ),
+    Command(
         "accuracy", "accuracy tests/data/measured_runs.csv --by gpu --worst 2", "capplan.accuracy/1"
+    ),
+    Command(
+        "simulate-schedulers",
+        "simulate --compare-schedulers --hardware h100-sxm-80gb --qps 8 --num-requests 400",
+        "capplan.schedulers/1",
+    ),
+    Command("simulate-exercise", "simulate --exercise", "capplan.exercise/1"),
+    Command(
+        "simulate-variants",
+        "simulate --plan tests/data/variants.yaml",
+        "capplan.simulate-variants/1",
     ),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),
     Command("hardware-show", "hardware show h100-sxm-80gb", "capplan.hardware/1"),
@@ -55,7 +78,8 @@ def run_command(line: str, *, width: int | None = None) -> tuple[int, str]:
     out, err = io.StringIO(), io.StringIO()
     terminal = width is not None
     env = Environment(out, err, width or 80, is_terminal=terminal, colour=False)
-    code = run(line.split(), env)
+    with contextlib.chdir(ROOT):  # the names of files count from there
+        code = run(line.split(), env)
     assert not err.getvalue(), err.getvalue()
     return code, out.getvalue()
 

@@ -277,7 +277,7 @@ def test_littles_law_of_a_closed_loop(tmp_path: Path, concurrency: str, engine: 
 def test_a_slow_stream_is_served_as_if_alone(tmp_path: Path) -> None:
     alone = predict(row(tmp_path, concurrency="1", num_prompts="100")).metrics
     slow = predict(
-        row(tmp_path, workload="poisson", request_rate_qps="0.002", num_prompts="100")
+        row(tmp_path, workload="constant-rate", request_rate_qps="0.1", num_prompts="100")
     ).metrics
     for name in ("ttft_p50_ms", "tpot_mean_ms"):
         assert slow[name] == pytest.approx(alone[name], rel=1e-6)

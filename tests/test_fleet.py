@@ -21,7 +21,7 @@ from capplan.simulator.fleet.records import FleetOutcome
 from capplan.simulator.fleet.settings import Admission, Clients, Failure, FleetSettings, Routing
 from capplan.simulator.fleet.simulate import simulate_fleet
 from capplan.simulator.fleet.sources import ClosedLoop, OpenTraffic, Source
-from capplan.simulator.requests import Request
+from capplan.simulator.requests import Request, RequestRecord
 
 TICK_S = 1e-6
 POLICIES = ("round-robin", "random", "random-of-two", "least-requests", "least-kv", "prefix-aware")
@@ -402,3 +402,24 @@ def test_sources_are_sources() -> None:
     assert isinstance(OpenTraffic([]), Source)
     assert isinstance(ClosedLoop([], 1), Source)
     assert simulate_fleet([], ToyReplica).clients == ()
+
+
+@pytest.mark.parametrize("policy", ["round-robin", "least-requests"])
+def test_an_interrupt_keeps_what_is_known(policy: Any) -> None:
+    def make(sink: Callable[[RequestRecord], object]) -> ToyReplica:
+        def stop_after_ten(record: RequestRecord) -> None:
+            if len(seen) == 10:
+                raise KeyboardInterrupt
+            seen.append(record.id)
+            sink(record)
+
+        return ToyReplica(stop_after_ten)
+
+    seen: list[str] = []
+    plan = FleetSettings(2, routing=Routing(policy))
+    outcome = simulate_fleet(regular(200, 0.4), make, plan)
+    assert outcome.interrupted
+    assert sorted(record.id for record in outcome.records) == sorted(seen)
+    ends = Counter(client.end for client in outcome.clients)
+    assert ends["ok"] == 10
+    assert set(ends) <= {"ok", "unfinished"}

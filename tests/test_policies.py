@@ -12,6 +12,7 @@ import pytest
 import reference_policies
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_simulator_windows import Windowed
 
 from capplan.simulator.config import SchedulerConfig
 from capplan.simulator.core import Replica
@@ -224,6 +225,35 @@ def test_chunked_prefill_is_what_the_exact_core_does(
     assert outcome.num_steps == core.num_steps - core.num_empty_passes
     assert outcome.num_preemptions == core.num_preemptions
     assert outcome.max_running == core.max_running
+
+
+@settings(max_examples=60, deadline=None)
+@given(config=configs(("paged",)), requests=traffic())
+def test_attention_windows_are_summed_as_the_exact_core_does(
+    config: LoopConfig, requests: list[Request]
+) -> None:
+    config = replace(config, watermark=0.0, async_scheduling=False)
+    requests = [r._replace(max_tokens=None) for r in requests]
+    windowed = Windowed((24, 50))
+    engine = SchedulerConfig(
+        num_gpu_blocks=config.num_blocks + 1,
+        block_size=config.block_size,
+        max_num_seqs=config.max_num_seqs,
+        max_num_batched_tokens=4000,
+        max_model_len=config.max_model_len,
+        enable_prefix_caching=False,
+        async_scheduling=False,
+    )
+    expected: list[RequestRecord] = []
+    Replica(engine, windowed, expected.append).run(requests)
+    records: list[RequestRecord] = []
+    config = replace(config, max_num_batched_tokens=4000)
+    loop = PolicyReplica(config, ChunkedPrefill(), windowed, records.append)
+    for request in requests:
+        assert loop.submit(request) is None
+    while loop.next_s < inf:
+        loop.advance(inf)
+    assert records == expected
 
 
 def test_it_is_a_replica_loop() -> None:

@@ -64,7 +64,7 @@ def test_timed_formats(file: str, name: str, expected: list[tuple[float, int, in
     run = traffic(file)
     assert rows(list(run.requests())) == expected
     told = {found.what: found.value for found in run.describe()}
-    assert told[f"format of {DATA / file}"] == name
+    assert told[f"format of {file}"] == name
     assert replay(file, {"format": name}) == replay(file)
     times = [time for time, _, _ in expected]
     assert run.rate_per_s == pytest.approx((len(times) - 1) / times[-1])
@@ -100,6 +100,8 @@ def test_a_failed_request_of_burstgpt_is_named_and_may_be_left_out() -> None:
     run = traffic("burstgpt_1.csv", {"skip_bad_rows": True})
     assert rows(list(run.requests())) == [(0, 300, 25), (12, 650, 210)]
     assert run.skipped == {"without output tokens": 1}
+    told = {found.what: found.value for found in run.describe()}
+    assert told["rows left out of burstgpt_1.csv"] == "1 without output tokens"
     list(run.requests())
     assert run.skipped == {"without output tokens": 1}
 
@@ -239,27 +241,26 @@ def shared_tokens(one: Request, other: Request) -> int:
 
 def test_equal_ids_are_equal_prefixes() -> None:
     first, second, third, fourth = replay("mooncake.jsonl")
-    assert first.prefix == (("block 0", 1100),)
+    assert first.prefix == (("block 0", 1024),)
     assert shared_tokens(first, second) == 1024
     assert shared_tokens(first, third) == shared_tokens(second, third) == 512
     assert shared_tokens(first, fourth) == 0
-    assert [sum(tokens for _, tokens in r.prefix) for r in (second, third, fourth)] == [
-        1500,
-        600,
-        500,
-    ]
+    # Blocks that nobody else has are the request's own.
+    shared = [sum(tokens for _, tokens in r.prefix) for r in (first, second, third, fourth)]
+    assert shared == [1024, 1024, 512, 0]
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=6), min_size=2, max_size=12))
 def test_segments_share_what_the_chains_of_ids_share(chains: list[list[int]]) -> None:
-    tree = PrefixTree(10, "b")
+    tree = PrefixTree(chains, 10, "b")
     made = [
         Request(str(i), 0.0, 10 * len(ids), 1, prefix=tree.prefix(ids, 10 * len(ids)))
         for i, ids in enumerate(chains)
     ]
     for one, ids in zip(made, chains, strict=True):
-        assert sum(tokens for _, tokens in one.prefix) == one.prompt_tokens
         for other, other_ids in zip(made, chains, strict=True):
+            if one is other:
+                continue
             equal = [a == b for a, b in zip(ids, other_ids, strict=False)]
             common = equal.index(False) if False in equal else len(equal)
             assert shared_tokens(one, other) == 10 * common
@@ -350,6 +351,16 @@ def test_bad_rows_of_json(tmp_path: Path, row: str, message: str) -> None:
     assert run.skipped.total() == 1
 
 
+def test_bad_first_rows_are_passed_over_too(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(f"{{oops\n7\n{GOOD}\n")
+    with pytest.raises(CapplanError, match="not valid JSON"):
+        replay(path)
+    run = traffic(path, {"skip_bad_rows": True})
+    assert rows(list(run.requests())) == [(0, 5, 6)]
+    assert run.skipped == {"not valid JSON": 1, "not an object": 1}
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -409,6 +420,22 @@ def test_the_wrong_format_is_refused() -> None:
         replay("plain.csv", {"format": "azure"})
 
 
+@pytest.mark.parametrize(
+    ("file", "trace", "fields", "message"),
+    [
+        ("plain.csv", {"speed": 2.0}, {"rate": "1/s"}, "`trace.speed` says nothing"),
+        ("plain.csv", {"start": "1s"}, {"closed_loop": {"users": 1}}, "`trace.start` says nothing"),
+        ("sharegpt.json", {"where": {"id": "a"}}, {"rate": "1/s"}, "`where` says nothing"),
+        ("plain.csv", {"sessions": True}, {}, "no field holds a session"),
+    ],
+)
+def test_options_that_would_say_nothing_are_refused(
+    file: str, trace: dict[str, Any], fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CapplanError, match=message):
+        replay(file, trace, **fields)
+
+
 def test_many_bad_lines_are_counted_not_kept(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(HEAD + "1,2\n" * 50_000 + "1,0,2\n" * 50_000 + "5,6,7\n")
@@ -447,9 +474,9 @@ def test_damaged_files_give_requests_or_an_error(
     path = tmp_path_factory.mktemp("fuzz") / "trace"
     path.write_bytes(content)
     for skip in (False, True):
-        for fields in ({}, {"rate": "1/s"}):
+        for timing, fields in (({"spread": "3s"}, {}), ({}, {"rate": "1/s"})):
             try:
-                made = replay(path, {"skip_bad_rows": skip, "spread": "3s"}, **fields)
+                made = replay(path, {"skip_bad_rows": skip} | timing, **fields)
             except CapplanError as error:
                 made = [] if error.location is not None else None
             assert made is not None

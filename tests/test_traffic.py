@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from capplan.errors import CapplanError
+from capplan.errors import CapplanError, QuantityError
 from capplan.formulas.limited_means import lognormal_limited_mean, normal_limited_mean
 from capplan.simulator.requests import Request
 from capplan.simulator.traffic.build import requests_of
@@ -26,6 +27,7 @@ from capplan.simulator.traffic.traffic import Traffic
 from capplan.specs.documents import read_yaml
 from capplan.specs.fields import Spec, validate
 from capplan.specs.lengths import MAX_TOKENS, parse_lengths
+from capplan.specs.randomness import parse_arrivals, parse_pauses
 from capplan.specs.rates import Diurnal
 from capplan.specs.traffic import TrafficSpec
 
@@ -84,6 +86,24 @@ def test_a_ramp_brings_what_the_area_under_it_says() -> None:
         assert found == pytest.approx(expected, abs=4 * math.sqrt(expected))
     later = [r for r in made if 1000 < r.arrival_s <= 1500]
     assert len(later) == pytest.approx(40 * 500, abs=4 * math.sqrt(40 * 500))
+
+
+@pytest.mark.parametrize(
+    ("fields", "mean"),
+    [
+        # 40/s after 1,000 s: 20,000 requests until then, 20,000 in the 500 s after it.
+        ({"rate": {"kind": "ramp", "end": "40/s", "over": "1000s"}, "duration": "1500s"}, 80 / 3),
+        ({"rate": {"kind": "ramp", "end": "40/s", "over": "1000s"}, "requests": 5000}, 10),
+        ({"rate": {"kind": "steps", "rates": ["10/s", "30/s"], "each": "100s"}}, 20),
+        ({"rate": {"kind": "steps", "rates": ["10/s", "30/s"], "each": "100s"},
+          "duration": "150s"}, 2500 / 150),
+        ({"rate": {"kind": "diurnal", "mean": "24/day", "weights": [1, 3]}, "duration": "12h"},
+         12 / 86_400),
+        ({"rate": "5/s", "peak_factor": 3.0, "requests": 77}, 15),
+    ],
+)  # fmt: skip
+def test_the_rate_is_that_of_the_run(fields: dict[str, Any], mean: float) -> None:
+    assert traffic(**fields).rate_per_s == pytest.approx(mean)
 
 
 def test_steps_end_by_themselves_and_pass_over_a_pause() -> None:
@@ -175,6 +195,7 @@ def test_servegen_clients_have_their_rates_and_their_burstiness() -> None:
     run = traffic(rate=rates)
     made = list(run.requests())
     assert run.rate_per_s == pytest.approx(10 * (2 + 4 + 1 + 1) * 600 / 1800)
+    assert traffic(rate=rates, duration="600s").rate_per_s == pytest.approx(30)
     windows = Counter(int(r.arrival_s // 600) for r in made)
     # Variance of a count over a long time: CV^2 times its mean.
     assert windows[0] == pytest.approx(18_000, abs=4 * math.sqrt(12_000 + 5 * 6000))
@@ -442,7 +463,8 @@ class Plan(Spec):
         ("chat: {turns: 3, think_time: exp:3s}", "`exp` is not a distribution of pauses"),
         ("peak_factor: 2.0, rate: {kind: ramp, end: 3/s, over: 9s}", "belongs to a plain rate"),
         ("chat: {turns: 201, think_time: 3s}", "`traffic.chat.turns` are more than 200 turns"),
-        ("system_prompts: {tokens: 9, popularity: zapf}", "popularity` should look like"),
+        ("system_prompts: {tokens: 9, popularity: zapf}", "popularity`: `zapf` is no popularity"),
+        ("rate: {kind: servegen, file: a}, arrivals: poisson", "are those of ServeGen's clients"),
         ("trace: {file: a, start: 9s, end: 3s}", "`traffic.trace.end` is not after `start`"),
         ("trace: {file: a}, chat: {turns: 3, think_time: 3s}", "`traffic.chat` and `trace`"),
         ("trace: {file: a}, arrivals: gamma:2", "need a `rate` beside a trace"),
@@ -456,6 +478,14 @@ def test_faults_of_a_plan_have_a_place(tmp_path: Path, text: str, message: str) 
     assert message in caught.value.message
     assert caught.value.location is not None
     assert caught.value.location.line == 1
+
+
+@given(st.text("0123456789.,:-±%@ ksunifomralgpdcet", max_size=24))
+def test_any_text_is_understood_or_refused(text: str) -> None:
+    for parse in (parse_lengths, parse_arrivals, parse_pauses):
+        for given_text in (text, f"lognormal:{text}", f"uniform:{text}", f"gamma:{text}"):
+            with contextlib.suppress(QuantityError):
+                parse(given_text)
 
 
 def test_every_default_is_named_with_its_option() -> None:

@@ -48,12 +48,15 @@ def batch_of(model: StepModel, step: MeanStep) -> Batch:
     """A bin's mean step as the performance model takes it."""
     num, windows = step.num_decodes, model.windows
     mean = int(step.context_tokens / num) if num else 0
-    loaded = step.chunk_loaded_tokens + step.chunk_tokens
+    tokens, reads = step.chunk_tokens, step.chunk_reads
+    found = step.chunk_loaded_tokens
     return Batch(
         num,
         {w: num * tokens_held(mean, w) for w in windows},
-        prefill_tokens=step.chunk_tokens,
+        prefill_tokens=tokens,
         num_prefills=step.num_chunks,
-        prefill_reads=dict.fromkeys(windows, step.chunk_reads),
-        prefill_kv_tokens=dict.fromkeys(windows, loaded),
+        prefill_reads={w: reads if w is None else min(reads, tokens * w) for w in windows},
+        prefill_kv_tokens={
+            w: tokens + (found if w is None else min(found, step.num_chunks * w)) for w in windows
+        },
     )

@@ -7,15 +7,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from capplan.accuracy.client import Client, Timings
 from capplan.accuracy.load import Load
-from capplan.accuracy.quick_loop import LoopRules, Timings, run_loop
+from capplan.accuracy.scheduler import make_loop
 from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_record import StepRecord
 
-# Share of the output for which an engine without reservation keeps room: requests in the pool are
-# on average half way, and a full pool holds them back before it preempts.
-_GROWING_SHARE = 0.6
 # An open loop at a steady rate is simulated for so many requests at most; longer runs of
 # benchmarks repeat the same statistics (docs/accuracy.md has the effect).
 _MOST_OPEN_REQUESTS = 4000
@@ -23,17 +21,16 @@ _MOST_BURST_REQUESTS = 30_000
 
 
 @dataclass(frozen=True)
-class Measured:
+class Emulated:
     """What a client would print; by the columns of the table."""
 
     metrics: dict[str, float]
-    busy_decode_share: float
     num_requests: int
 
 
 def emulate(
     settings: RunSettings, load: Load, server: Server, record: StepRecord | None = None
-) -> Measured:
+) -> Emulated:
     """One row through the loop; ``record`` collects its steps (of one replica)."""
     replicas = settings.num_replicas
     share = _of_replica(load, replicas)
@@ -46,24 +43,25 @@ def emulate(
     metrics = _metrics(timings, lengths, replicas)
     if load.kind == "static":
         metrics = _static_metrics(timings, lengths, replicas)
-    return Measured(metrics, timings.decode_share_of_time, len(lengths) * replicas)
+    return Emulated(metrics, len(lengths) * replicas)
 
 
 def _run(
     settings: RunSettings, load: Load, server: Server, record: StepRecord | None
 ) -> tuple[list[tuple[int, int]], Timings]:
     lengths = load.lengths()
+    mean = sum(prompt + output for prompt, output in lengths) / len(lengths)
+    kv_tokens, _ = server.kv_tokens(mean, max(prompt + output for prompt, output in lengths))
+    static = load.kind == "static"  # no server, no client
+    client = Client(lengths, 0.0 if static else server.front_end_s(load.mean_prompt_tokens))
+    steps = server.steps if record is None else record.watched(server.steps)
+    loop = make_loop(settings, steps, kv_tokens, lengths, client.finished, record)
+    if load.kind == "closed":
+        timings = client.run_closed(loop, load.concurrency)
+    else:
+        timings = client.run_open(loop, _arrivals(load))
     if record is not None:
-        record.bins.clear()
-    timings = run_loop(
-        server.steps,
-        loop_rules(settings, server, lengths),
-        lengths,
-        _arrivals(load),
-        load.concurrency,
-        0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens),
-        record,
-    )
+        record.weigh(timings, lengths)
     return lengths, timings
 
 
@@ -77,45 +75,16 @@ def _of_replica(load: Load, replicas: int) -> Load:
     return replace(load, num_requests=num, rate_per_s=rate, concurrency=concurrency)
 
 
-def _arrivals(load: Load) -> list[float] | None:
-    if load.kind == "closed":
-        return None
-    if load.kind in ("burst", "static"):
-        return [0.0] * load.num_requests
+def _arrivals(load: Load) -> list[float]:
     if load.kind == "constant-rate":
         return [index / load.rate_per_s for index in range(load.num_requests)]
+    if load.kind != "poisson":
+        return [0.0] * load.num_requests
     rng, now, times = random.Random("0 arrivals"), 0.0, []
     for _ in range(load.num_requests):
         times.append(now)
         now += rng.expovariate(load.rate_per_s)
     return times
-
-
-def loop_rules(
-    settings: RunSettings, server: Server, lengths: Sequence[tuple[int, int]]
-) -> LoopRules:
-    """The engine's scheduler in the loop's terms."""
-    scheduler = settings.engine.scheduler
-    mixes = scheduler in ("vllm-v1", "tensorrt-llm") or (
-        scheduler == "vllm-v0" and settings.chunked_prefill
-    )
-    reserves = scheduler == "tensorrt-llm"
-    mean = sum(prompt + output for prompt, output in lengths) / len(lengths)
-    longest = max(prompt + output for prompt, output in lengths)
-    kv_tokens, _ = server.kv_tokens(mean, longest)
-    copies = settings.dp * settings.pp  # each works on a batch of its own
-    wait = settings.batch_wait_timeout_iters
-    return LoopRules(
-        mixes=mixes,
-        chunks=scheduler == "sglang" or settings.chunked_prefill,
-        max_num_seqs=settings.max_num_seqs * copies,
-        max_num_batched_tokens=settings.max_num_batched_tokens * copies,
-        kv_tokens=kv_tokens,
-        reserve_output_share=1.0 if reserves else _GROWING_SHARE,
-        recv_interval=settings.scheduler_recv_interval,
-        wait_iters=wait,
-        wait_tokens=settings.batch_wait_max_tokens_ratio * settings.max_num_batched_tokens,
-    )
 
 
 def _metrics(

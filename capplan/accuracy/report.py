@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from capplan.accuracy.breakdown import parts_of
 from capplan.accuracy.measured import METRICS, MeasuredRun
+from capplan.accuracy.names import hardware_of, model_of
 from capplan.accuracy.predict import Prediction
 from capplan.accuracy.score import (
     Pair,
@@ -20,10 +21,37 @@ from capplan.accuracy.score import (
     worst_pairs,
 )
 from capplan.errors import CapplanError, did_you_mean
+from capplan.performance.bands import generation_of
 from capplan.results.accuracy import AccuracyResult, WorstRow
 from capplan.results.assumptions import Assumption
 
 _MOST_VALUES = 3
+
+
+def _generation(run: MeasuredRun) -> str:
+    return generation_of(hardware_of(run).spec)
+
+
+def _experts(run: MeasuredRun) -> str:
+    has = any(ffn.kind == "moe" for ffn in model_of(run).spec.ffns.values())
+    return "experts" if has else "dense"
+
+
+# What follows from a row's names, by the name of a column that the table does not have.
+DERIVED: dict[str, Callable[[MeasuredRun], str]] = {
+    "generation": _generation,
+    "ffn": _experts,
+}
+
+
+def cell(run: MeasuredRun, name: str) -> str:
+    """A cell of the table or what follows from it; empty where that is not known."""
+    if name in run.columns:
+        return run.columns[name]
+    try:
+        return DERIVED[name](run)
+    except CapplanError:
+        return ""
 
 
 def selected(runs: Sequence[MeasuredRun], where: Mapping[str, str]) -> list[MeasuredRun]:
@@ -32,7 +60,7 @@ def selected(runs: Sequence[MeasuredRun], where: Mapping[str, str]) -> list[Meas
     kept = [
         run
         for run in runs
-        if all(run.columns[name].lower() == value.lower() for name, value in where.items())
+        if all(cell(run, name).lower() == value.lower() for name, value in where.items())
     ]
     if not kept:
         asked = ", ".join(f"{name}={value}" for name, value in where.items())
@@ -43,10 +71,12 @@ def selected(runs: Sequence[MeasuredRun], where: Mapping[str, str]) -> list[Meas
 def check_columns(runs: Sequence[MeasuredRun], names: Sequence[str] | Mapping[str, str]) -> None:
     """Raises CapplanError for a column that the table does not have."""
     for name in names:
-        if name not in runs[0].columns:
+        known = [*runs[0].columns, *DERIVED]
+        if name not in known:
             raise CapplanError(
                 f"no column `{name[:40]}`",
-                hint=did_you_mean(name, runs[0].columns) or "columns are in the file's first line",
+                hint=did_you_mean(name, known)
+                or f"those of the file's first line, and {', '.join(DERIVED)}",
             )
 
 
@@ -64,7 +94,7 @@ def accuracy_result(
         num_predicted=sum(found.reason is None for found in predictions),
         targets=targets(rows),
         metrics=by_metric(rows),
-        groups=grouped(rows, lambda run: tuple(run.columns[name] for name in by)) if by else (),
+        groups=grouped(rows, lambda run: tuple(cell(run, name) for name in by)) if by else (),
         worst=tuple(_worst(pair, assumed[pair.run.id]) for pair in worst_pairs(rows, num_worst)),
         unpredicted=unpredicted(runs, predictions),
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from capplan.accuracy.settings import RunSettings
-from capplan.accuracy.step_table import StepTable
 from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.overheads import EngineOverheads, engine_overheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
+from capplan.simulator.model_step_time import ModelStepTime
 from capplan.specs.engine_performance import engine_performance
 
 _LAST_CPP = (0, 20)  # of TensorRT-LLM: later ones run on PyTorch
@@ -28,7 +28,7 @@ _EXPERT_FAMILIES = {
 class Server:
     settings: RunSettings
     model: StepModel
-    steps: StepTable
+    steps: ModelStepTime
     deployment: Deployment
 
     def front_end_s(self, prompt_tokens: float) -> float:
@@ -57,7 +57,7 @@ class Server:
 
 
 # Filled as rows ask for it; specifications are not hashable, their catalogue names are.
-_STEPS: dict[tuple[object, ...], tuple[StepModel, StepTable]] = {}
+_STEPS: dict[tuple[object, ...], tuple[StepModel, ModelStepTime]] = {}
 
 
 def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) -> Server:
@@ -80,7 +80,7 @@ def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) ->
     steps = _STEPS.get(key)
     if steps is None:
         model = _step_model(settings, engine, calibration)
-        steps = _STEPS[key] = model, StepTable(model)
+        steps = _STEPS[key] = model, ModelStepTime(model)
     return Server(settings, *steps, _deployment(settings))
 
 

@@ -121,9 +121,7 @@ class _Settings:
             max_num_batched_tokens=tokens,
             max_model_len=length,
             chunked_prefill=chunked,
-            async_scheduling=self.or_default(
-                "async_scheduling", run.async_scheduling, self.profile.defaults.async_scheduling
-            ),
+            async_scheduling=self.asynchronous(),
             scheduler_recv_interval=self.recv_interval(),
             batch_wait_timeout_iters=run.batch_wait_timeout_iters or 0,
             batch_wait_max_tokens_ratio=run.batch_wait_max_tokens_ratio or 0.0,
@@ -219,6 +217,12 @@ class _Settings:
         above = defaults.chunked_prefill_above
         default = defaults.chunked_prefill or (above is not None and length > above)
         return self.or_default("chunked_prefill", self.run.chunked_prefill, default)
+
+    def asynchronous(self) -> bool:
+        default = self.profile.defaults.async_scheduling
+        if self.engine.kind == "tensorrt-llm":
+            default = self.engine.is_pytorch  # the overlap scheduler of that backend
+        return self.or_default("async_scheduling", self.run.async_scheduling, default)
 
     def num_seqs(self) -> int:
         default = self.gpu_class()[0]

@@ -122,6 +122,15 @@ class Inputs:
             )
         return int(text)
 
+    def whole(self, option: str, text: str, *, least: int = 0, most: int = 10**8) -> int:
+        """A whole number that may be large: requests, seeds."""
+        digits = text.replace(",", "")
+        if not re.fullmatch(r"[0-9]{1,10}", digits, re.ASCII) or not least <= int(digits) <= most:
+            raise CapplanError(
+                f"{option}: `{text[:40]}` is not a whole number from {least} to {most:,}"
+            )
+        return int(digits)
+
     def share(self, option: str, text: str | None, default: float, what: str) -> float:
         if text is None:
             self.assume(what, units.format_fraction(default), option)

@@ -54,7 +54,7 @@ def _quantity(parse: Callable[..., Any], example: str, least: str, most: str) ->
             raise QuantityError(f"`{value}` is out of range", hint=hint)
         return found
 
-    return BeforeValidator(validate)
+    return BeforeValidator(validate, json_schema_input_type=str)
 
 
 def _iso_date(value: Any) -> Any:
@@ -121,7 +121,7 @@ def _first_fault(spec: type[Spec], document: Document, error: ValidationError) -
     if isinstance(original, SpecError):
         path += original.path
     if fault["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        path.append("kind")
+        path.append(_tag_field(fault))
     message, hint = _explain(spec, fault, original, _dotted(path), path)
     more = len(faults) - 1
     if more:
@@ -135,21 +135,22 @@ def _explain(
     """Message and hint in our words; pydantic's stand in where we have none."""
     kind, context, given = fault["type"], fault.get("ctx", {}), fault["input"]
     if kind == "extra_forbidden":
-        known = _field_names(spec, path[:-1])
+        known = _field_names(spec, fault["loc"][:-1])
         hint = did_you_mean(str(path[-1])[:100], known) or (
             f"known here: {', '.join(sorted(known))}" if known else None
         )
         return f"`{name}` is not a known field", hint
     if kind in ("missing", "union_tag_not_found"):
-        tags = _tags(spec, path[:-1]) if kind != "missing" else []
+        tags = _tags(spec, path[:-1], str(path[-1])) if kind != "missing" else []
         return f"`{name}` is missing", f"one of: {', '.join(tags)}" if tags else None
     if isinstance(original, CapplanError):
         return f"`{name}`: {original.message}", original.hint
     if isinstance(original, ValueError):
         return f"`{name}` {original}", getattr(original, "hint", None)
     if kind in ("literal_error", "union_tag_invalid"):
-        allowed = re.findall(r"'([^']*)'", str(context.get("expected"))) or _tags(spec, path[:-1])
-        given = given.get("kind") if kind == "union_tag_invalid" else given
+        allowed = re.findall(r"'([^']*)'", str(context.get("expected")))
+        allowed = allowed or _tags(spec, path[:-1], str(path[-1]))
+        given = given.get(path[-1]) if kind == "union_tag_invalid" else given
         near = did_you_mean(given, allowed) if isinstance(given, str) else None
         message = f"`{name}` should be one of {', '.join(allowed)}, not {shown(given)}"
         return message, near
@@ -205,12 +206,12 @@ def _path_in_file(loc: Sequence[str | int], document: Document) -> list[str | in
     """The steps that a reader of the file sees: pydantic adds the tag of a union, and `[key]`."""
     path: list[str | int] = []
     value = document.data
-    for step in loc:
+    for at, step in enumerate(loc):
         if isinstance(value, dict) and step in value:
             value = value[str(step)]
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
             value = value[step]
-        elif step == "[key]" or (isinstance(value, dict) and value.get("kind") == step):
+        elif step == "[key]" or (isinstance(value, dict) and _is_tag(value, step, loc[at + 1 :])):
             continue
         else:
             value = None
@@ -218,10 +219,20 @@ def _path_in_file(loc: Sequence[str | int], document: Document) -> list[str | in
     return path
 
 
-def _tags(spec: type[BaseModel], path: Sequence[str | int]) -> list[str]:
+def _is_tag(value: dict[str, Any], step: str | int, rest: Sequence[str | int]) -> bool:
+    """The tag of a union as pydantic names it: a kind, or an engine's name, said or not."""
+    return value.get("kind") == step or bool(rest and step in (value.get("name"), "vllm"))
+
+
+def _tag_field(fault: Any) -> str:
+    """The field that tells the members of a union apart."""
+    return str(fault.get("ctx", {}).get("discriminator", "kind")).strip("'")
+
+
+def _tags(spec: type[BaseModel], path: Sequence[str | int], field: str = "kind") -> list[str]:
     """The kinds that a union at ``path`` knows."""
     fields = [model.model_fields for model in _models_at(spec, path)]
-    return [tag for each in fields if "kind" in each for tag in get_args(each["kind"].annotation)]
+    return [tag for each in fields if field in each for tag in get_args(each[field].annotation)]
 
 
 def _dotted(path: Sequence[str | int]) -> str:
@@ -246,9 +257,15 @@ def _models_at(spec: type[BaseModel], path: Sequence[str | int]) -> list[type[Ba
     for step in path:
         models = [m for annotation in here for m in _models_in(annotation)]
         named = [m.model_fields[step].annotation for m in models if step in m.model_fields]
-        # A step that names no field is an index or a key of a free mapping.
-        here = named or here
+        # A step that names no field is the tag of a union, an index or a key of a free mapping.
+        tagged = [m for m in models if step in _literals(m)]
+        here = named or tagged or here
     return [m for annotation in here for m in _models_in(annotation)]
+
+
+def _literals(model: type[BaseModel]) -> list[Any]:
+    fields = [model.model_fields[name] for name in ("kind", "name") if name in model.model_fields]
+    return [value for field in fields for value in get_args(field.annotation)]
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict, WithJsonSchema, model_validator
 
 from capplan import units
 from capplan.errors import QuantityError
@@ -38,10 +38,13 @@ _rate = quantity(units.parse_rate, "100/s or 5M/day", 1e-9, MAX_RATE_PER_S)
 _rate_or_zero = quantity(units.parse_rate, "100/s or 0", 0, MAX_RATE_PER_S)
 _span = quantity(units.parse_duration, "10min", 1e-6, MAX_SPAN_S)
 _span_or_zero = quantity(units.parse_duration, "30s", 0, MAX_SPAN_S)
-RatePerS = Annotated[float, BeforeValidator(_rate)]
-RateOrZero = Annotated[float, BeforeValidator(_rate_or_zero)]
-Span = Annotated[float, BeforeValidator(_span)]
-SpanOrZero = Annotated[float, BeforeValidator(_span_or_zero)]
+# What a file holds, for editors that know the schema.
+_RATE_TEXT = WithJsonSchema({"type": ["string", "number"], "examples": ["100/s", "5M/day"]})
+_SPAN_TEXT = WithJsonSchema({"type": ["string", "number"], "examples": ["30 s", "10 min"]})
+RatePerS = Annotated[float, BeforeValidator(_rate), _RATE_TEXT]
+RateOrZero = Annotated[float, BeforeValidator(_rate_or_zero), _RATE_TEXT]
+Span = Annotated[float, BeforeValidator(_span), _SPAN_TEXT]
+SpanOrZero = Annotated[float, BeforeValidator(_span_or_zero), _SPAN_TEXT]
 Factor = Annotated[float, Strict(), Field(ge=1, le=24, allow_inf_nan=False)]
 Weight = Annotated[float, Strict(), Field(ge=0, le=1e12, allow_inf_nan=False)]
 
@@ -116,4 +119,7 @@ def _plain(value: Any) -> Any:
 
 
 Curve = ConstantRate | Ramp | Steps | Diurnal | ServegenRates
-Rate = Annotated[Annotated[Curve, Field(discriminator="kind")], BeforeValidator(_plain)]
+Rate = Annotated[
+    Annotated[Curve, Field(discriminator="kind")],
+    BeforeValidator(_plain, json_schema_input_type=str | float | Curve),
+]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, Strict, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, PlainValidator, Strict, WithJsonSchema, model_validator
 
 from capplan.errors import QuantityError
 from capplan.specs.fields import Count, CountOrZero, Flag, Spec, SpecError, Text, shown
@@ -17,6 +18,7 @@ from capplan.specs.rates import (
     Diurnal,
     Factor,
     Rate,
+    ServegenRates,
     Span,
     SpanOrZero,
 )
@@ -52,6 +54,14 @@ ArrivalsField = Annotated[
 PausesField = Annotated[
     Pauses, PlainValidator(lambda value: parse_pauses(_text(value, "exponential:10s"))), _TEXT
 ]
+
+
+def _popularity(text: str) -> str:
+    if not re.fullmatch(r"uniform|zipf(:\d{1,3}(\.\d+)?)?", text):
+        raise QuantityError(f"{shown(text)} is no popularity", hint="write `uniform` or `zipf:1.1`")
+    return text
+
+
 Priority = Annotated[int, Strict(), Field(ge=-(10**9), le=10**9)]
 Positive = Annotated[float, Strict(), Field(gt=0, le=1e6, allow_inf_nan=False)]
 
@@ -65,7 +75,7 @@ class SystemPrompts(Spec):
 
     count: Annotated[Count, Field(le=100_000)] = 1
     tokens: LengthsField
-    popularity: Annotated[Text, Field(pattern=r"^(uniform|zipf(:\d+(\.\d+)?)?)$")] = "uniform"
+    popularity: Annotated[Text, AfterValidator(_popularity)] = "uniform"
     share: Annotated[float, Strict(), Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
 
     @property
@@ -162,6 +172,8 @@ class TrafficClass(Spec):
         plain_per_s = self.rate.rate if isinstance(self.rate, ConstantRate) else 0.0
         if plain_per_s * self.peak_factor > MAX_RATE_PER_S:
             raise SpecError("is out of range with this `peak_factor`", "rate")
+        if isinstance(self.rate, ServegenRates) and "arrivals" in self.model_fields_set:
+            raise SpecError("are those of ServeGen's clients here; leave them out", "arrivals")
         if self.trace is not None:
             self._replayed()
         if self.arrivals.kind == "burst" and self.arrivals.size is None and self.rate is not None:

@@ -42,6 +42,8 @@ class Driver:
         self.listed = list(self.servers)  # those that the router takes to be up
         self.choose = make_router(settings.routing, settings.seed)
         self.backoff = Backoff(settings.clients, settings.seed)
+        # Only after a time-out is there something in a cache that the next attempt may find.
+        self.names_prompts = self.clients.retries > 0 and self.clients.timeout_s < inf
         self.guarded = not settings.admission.is_open
         self.now = 0.0
         self.records: list[ClientRecord] = []
@@ -51,6 +53,7 @@ class Driver:
         self._num_events = 0
         self._pending: dict[str, Call] = {}  # by the id of the attempt
         self._num_sent = 0
+        self._reached_s = -inf  # all passes before it are made
         self._on_time_out = self._time_out  # one object, to be recognised
         for failure in settings.failures:
             self._at(failure.at_s, self._fail, failure)
@@ -63,8 +66,10 @@ class Driver:
                     heappop(events)
                 event_s, request_s = events[0][0] if events else inf, source.next_s
                 until = event_s if event_s <= request_s else request_s
-                if self._advance(until):
-                    continue  # a finish that may set off something earlier
+                if until > self._reached_s:
+                    if self._advance(until):
+                        continue  # a finish that may set off something earlier
+                    self._reached_s = until
                 if until == inf:
                     break
                 self.now = until
@@ -90,8 +95,9 @@ class Driver:
         for server in self.servers:
             if server.up:
                 loop, records = server.loop, server.records
-                while loop.next_s < until:
-                    loop.advance(until)
+                if loop.next_s < until:
+                    while loop.advance(until) < until:
+                        pass
                 while len(records) > server.taken_in:
                     if records[server.taken_in].finish_s > until:
                         break
@@ -155,7 +161,7 @@ class Driver:
         call.server = None
         if not self.listed:
             return self._lose(call, "failed")
-        request = call.attempt(self.now, named=self.clients.retries > 0)
+        request = call.attempt(self.now, named=self.names_prompts)
         server = self.choose(self.listed, request)
         call.server = server
         self._num_sent += 1

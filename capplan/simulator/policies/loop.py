@@ -43,15 +43,16 @@ class PolicyReplica(Pool):
         super().__init__(
             config,
             on_finish,
+            step_time,
             watch,
             keeps_slots=policy.keeps_slots,
             remembers_evicted=policy.remembers_evicted,
         )
         if policy.keeps_slots and (self.paged or config.async_scheduling):
-            raise ValueError(f"{policy.label} neither pages KV nor schedules ahead")
+            raise ValueError(f"{policy.name} neither pages KV nor schedules ahead")
         self.policy = policy
         self.longest_prompt = policy.longest_prompt(self)
-        self._line, self._mixed = step_time.line, step_time.mixed
+        self._no_windows = [(0, 0)] * len(step_time.windows)
         self._overlap = config.async_scheduling
         self._in_flight = False  # a step runs whose result has not been taken in
         self._num_steps = self._tokens = self._max_running = 0
@@ -72,7 +73,9 @@ class PolicyReplica(Pool):
         while self.next_s < until_s and self.num_left == left:
             self._pass(until_s)
         reached_s = min(until_s, self.now) if self.next_s < inf else until_s
-        self._reached_s = max(self._reached_s, min(until_s, max(self.now, reached_s)))
+        # Without a horizon it has come as far as its clock: others may still be submitted.
+        bound_s = until_s if until_s < inf else self.now
+        self._reached_s = max(self._reached_s, min(bound_s, max(self.now, reached_s)))
         return reached_s
 
     def _pass(self, until_s: float) -> None:
@@ -144,7 +147,10 @@ class PolicyReplica(Pool):
             longest = max(sums)[0]
             sums = [(longest, 0)] * len(sums)
             self.padding_tokens += longest * len(sums) - real
-        dt = self._mixed(served, self.computed + served if served else 0, sums)
+        if not served:
+            dt = self._step_time.mixed(0, 0, sums, self._no_windows)
+        else:
+            dt = (self.windows or self._step_time).mixed(served, self.computed + served, sums)
         self.start = end = start + dt
         self.now = start if self._overlap else end
         self._busy_s += dt
@@ -159,6 +165,8 @@ class PolicyReplica(Pool):
                     self.cache.take(self.opened)
             self.step += 1
             self.computed += served
+            if self.windows:
+                self.windows.advance(1)
         if self.watch:
             self.watch.prompts(start, dt, served, real)
         self.opened = 0
@@ -181,6 +189,8 @@ class PolicyReplica(Pool):
             steps = min(steps, max(1, self.wake_step - step))
         if self.landing:
             steps = 1
+        if self.windows:
+            steps = min(steps, self.windows.until_full())
         if self.paged and (steps // size + 1) * decodes > self.free:
             steps = self.steps_with_blocks(int(steps))
             if not steps:
@@ -202,10 +212,11 @@ class PolicyReplica(Pool):
     def _run(self, steps: int, horizon: float) -> int:
         """Let decode steps run, until a pass would be at the horizon; says how many."""
         decodes, overlap, watch = self.num_decodes, self._overlap, self.watch
+        windows, line = self.windows, (self.windows or self._step_time).line
         before, context = self.computed, self.computed + self.num_decodes
         now, start, began, done = self.now, self.start, self.start, 0
         while done < steps and now < horizon:
-            base, slope, limit = self._line(decodes, context)
+            base, slope, limit = line(decodes, context)
             until = steps
             if context + (steps - done) * decodes > limit:
                 until = min(steps, done + max(1, ceil((limit - context) / decodes)))
@@ -229,7 +240,10 @@ class PolicyReplica(Pool):
                     segment_start, start, number, decodes, self.num_ghosts, first, base, slope
                 )
             context += decodes
-            done = (context - before) // decodes - 1
+            reached = (context - before) // decodes - 1
+            if windows:
+                windows.advance(reached - done)
+            done = reached
         self.computed = before + done * decodes
         self.step += done
         self.now, self.start = now, start

@@ -17,8 +17,6 @@ class Policy:
     """First come first served. Subclasses say what is theirs; one object serves one replica."""
 
     name = ""
-    label = ""
-    trace_checked = False  # are its steps compared with recorded ones of the real engine?
     mixes = True  # prompts and decodes share a step; else a step of prompts stalls the decodes
     chunked = False  # a prompt may be cut
     pads = False  # the prompts of a step are padded to the longest

@@ -37,7 +37,7 @@ class Sglang(Policy):
     and scheduler_recv_skipper.py of release 0.5 do.
     """
 
-    name, label = "sglang", "SGLang"
+    name = "sglang"
     mixes = False
     chunked = True
     remembers_evicted = True
@@ -127,39 +127,42 @@ class Sglang(Policy):
         if room < 0 or engine.admission_blocks(seq) > engine.spare:
             return False
         if self._ignore_eos and not engine.cache:
-            return self._outlives(engine, seq, room)
-        promised = self._promised(engine, new)
-        return self._to_come(seq, engine.step) < room - promised
-
-    def _promised(self, engine: Pool, new: list[Slot]) -> float:
-        """Output tokens set aside: a share of what the running requests may still produce, and
-        all of what those may who are admitted in the same pass."""
+            return self._outlives(engine, seq, room, new)
         step = engine.step
-        if engine.longest_announced <= CLIP_MAX_NEW_TOKENS:
-            to_come = engine.announced_to_come
-            to_come += sum([self._to_come(seq, step) for seq in engine.in_prompt])
-        else:
-            to_come = sum([self._to_come(seq, step) for seq in engine.running])
-            to_come -= sum([self._to_come(seq, step) for seq in new])
-        return self._ratio_at(step) * to_come + sum([self._to_come(seq, step) for seq in new])
-
-    def _outlives(self, engine: Pool, new: Slot, free: int) -> bool:
-        """Is there memory at every finish to come, if everybody runs to his announced end?"""
-        step = engine.step
-        everybody = (*engine.running, new)
-        ends = [(s.announced - s.outputs_before(step), s.prompt) for s in everybody]
-        if sum([to_come for to_come, _ in ends]) + len(ends) < free:
+        wanted, fresh = self._to_come(seq, step), sum([self._to_come(s, step) for s in new])
+        ratio = self._ratio_at(step)
+        may_come = engine.announced_to_come + self._in_prompt_to_come(engine)
+        if wanted < room - ratio * may_come - fresh:
             return True
-        ends = sorted(
-            (seq.announced - seq.outputs_before(step), seq.prompt + seq.outputs_before(step))
-            for seq in everybody
-        )
-        freed, number = 0, len(ends)
-        for position, (to_come, occupied) in enumerate(ends):
-            running = number - position
-            if free + freed - to_come * running <= running:
+        if engine.longest_announced <= CLIP_MAX_NEW_TOKENS:
+            return False  # nothing of it was clipped
+        clipped = sum([self._to_come(s, step) for s in engine.running]) - fresh
+        return wanted < room - ratio * clipped - fresh
+
+    def _in_prompt_to_come(self, engine: Pool) -> int:
+        return sum([seq.announced - seq.outputs for seq in engine.in_prompt])
+
+    def _outlives(self, engine: Pool, new: Slot, room: int, admitted: list[Slot]) -> bool:
+        """Is there memory at every finish to come, if everybody runs to his announced end?"""
+        step, number = engine.step, len(engine.running) + 1
+        prompts = [*engine.in_prompt, *admitted, new]
+        to_come = engine.announced_to_come + sum([s.announced - s.outputs for s in prompts])
+        if to_come + number < room:
+            return True
+        # (tokens to come, tokens held)
+        ends = [(seq.announced - seq.outputs, seq.target) for seq in prompts]
+        ends += [
+            (seq.announced - seq.end + seq.last_step + 1 - step, seq.offset + step + 1)
+            for seq in engine.running
+            if seq.last_step >= step
+        ]
+        ends.sort()
+        number, freed = len(ends), 0
+        for left, held in ends:
+            if room + freed - left * number <= number:
                 return False
-            freed += occupied
+            freed += held
+            number -= 1
         return True
 
     def victim(self, engine: Pool) -> Slot:

@@ -24,7 +24,7 @@ class Slot(Sequence):
         """Output tokens that it has before decode step `step`."""
         if self.last_step == NO_STEP:
             return self.outputs
-        return self.end - (self.last_step - step + 1)
+        return min(self.end, self.end - (self.last_step - step + 1))
 
 
 # Prompt tokens that one request gets in the next step.

@@ -30,7 +30,7 @@ class TensorRtLlm(Policy):
     The overlap scheduler is the configuration's `async_scheduling`.
     """
 
-    name, label = "tensorrt-llm", "TensorRT-LLM"
+    name = "tensorrt-llm"
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ class StaticBatching(Policy):
     "Orca", OSDI 2022, section 2.
     """
 
-    name, label = "static", "static batching"
+    name = "static"
     pads = keeps_slots = True
     mixes = False
 
@@ -30,7 +30,7 @@ class DecodeFirst(Policy):
     2403.02310, section 3.1 and algorithm 1, with FasterTransformer as the example.
     """
 
-    name, label = "decode-first", "decode first"
+    name = "decode-first"
     mixes = False
 
     def admits(self, engine: Pool) -> bool:
@@ -44,7 +44,7 @@ class Orca(Policy):
     the reserved KV slots. It knows no token budget.
     """
 
-    name, label = "orca", "continuous, whole prompts"
+    name = "orca"
 
 
 class PrefillFirst(Policy):
@@ -55,7 +55,7 @@ class PrefillFirst(Policy):
     the latest request is evicted and computed anew.
     """
 
-    name, label = "prefill-first", "prefill first (vLLM V0)"
+    name = "prefill-first"
     mixes = False
 
     def budget(self, engine: Pool) -> int:
@@ -71,7 +71,7 @@ class ChunkedPrefill(Policy):
     2403.02310, algorithm 3; vLLM V1 has the same rule.
     """
 
-    name, label = "chunked", "chunked prefill"
+    name = "chunked"
     chunked = True
 
     def budget(self, engine: Pool) -> int:

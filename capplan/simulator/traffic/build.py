@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from capplan.simulator.traffic.drawn import DrawnPart
-from capplan.simulator.traffic.replay.part import Limits, ReplayPart
-from capplan.simulator.traffic.traffic import ClosedLoop, Traffic, TrafficPart
-from capplan.simulator.traffic.words import class_text, of_trace, unsaid
+from capplan.simulator.traffic.replay.part import ReplayPart
+from capplan.simulator.traffic.traffic import ClosedLoop, Limits, Traffic, TrafficPart
+from capplan.simulator.traffic.unsaid import unsaid
 from capplan.specs.rates import ServegenRates, Steps
 from capplan.specs.traffic import DEFAULT_NUM_REQUESTS, TrafficClass, TrafficSpec
 
@@ -23,20 +23,15 @@ def requests_of(spec: TrafficSpec, seed: int | None = None, folder: Path = Path(
     if closed and spec.chat:
         think_time = spec.chat.think_time
     classes: tuple[TrafficClass, ...] = spec.classes or (spec,)
-    # A class among others may give fewer requests than the whole; a pass over all of it would do.
-    limits = Limits(spec.requests if len(classes) == 1 else None, spec.duration)
+    num_requests = _num_requests(spec, classes)
+    limits = Limits(num_requests if len(classes) == 1 else None, spec.duration)
     parts: list[TrafficPart] = []
     for part in classes:
         name = f"{part.name}/" if part.name else ""
         if part.trace is not None:
             parts.append(ReplayPart(part, part.trace, name, seed, folder, think_time, limits))
         else:
-            parts.append(DrawnPart(part, name, seed, folder, think_time))
-    num_requests = _num_requests(spec, classes)
-    assumptions = list(unsaid(spec, classes, num_requests))
-    for made in parts:
-        if isinstance(made, ReplayPart):
-            assumptions += of_trace(made)
+            parts.append(DrawnPart(part, name, seed, folder, think_time, limits))
     return Traffic(
         parts,
         closed_loop=ClosedLoop(closed.users, think_time.mean_s, closed.ramp_up)
@@ -44,8 +39,7 @@ def requests_of(spec: TrafficSpec, seed: int | None = None, folder: Path = Path(
         else None,
         num_requests=num_requests,
         duration_s=spec.duration,
-        assumptions=assumptions,
-        texts=[class_text(part, closed is not None) for part in classes],
+        assumptions=unsaid(spec, classes, num_requests),
     )
 
 

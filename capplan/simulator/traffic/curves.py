@@ -30,6 +30,11 @@ class Piece:
         """Expected in this piece."""
         return self.length_s * (self.start_per_s + self.end_per_s) / 2
 
+    def until(self, time_s: float) -> float:
+        """Expected from the start of the piece to `time_s`."""
+        slope = (self.end_per_s - self.start_per_s) / self.length_s
+        return time_s * (self.start_per_s + slope * time_s / 2)
+
     def time_of(self, count: float) -> float:
         """When so many are due, from the start of the piece: the root of r t + s t^2 / 2 = count,
 
@@ -56,19 +61,39 @@ class RateCurve:
         """Over the pieces, once."""
         return math.fsum(piece.num_requests for piece in self.pieces) / self.length_s
 
+    def mean_over(self, num_requests: float | None, duration_s: float | None) -> float:
+        """Over a run that ends with so many requests or after this time, whichever is first."""
+        if self._is_constant:
+            return self.pieces[0].start_per_s
+        end_s = math.inf if duration_s is None else duration_s
+        if num_requests is not None:
+            end_s = min(end_s, *next(self.times([[num_requests]])), math.inf)
+        if math.isinf(end_s):
+            return self.mean_per_s
+        start_s = count = 0.0
+        for piece in self._endless():
+            if start_s + piece.length_s >= end_s:
+                return (count + piece.until(end_s - start_s)) / end_s
+            start_s += piece.length_s
+            count += piece.num_requests
+        return count / start_s  # it stops before
+
     @property
     def peak_per_s(self) -> float:
         return max(max(piece.start_per_s, piece.end_per_s) for piece in self.pieces)
 
     def times(self, counts: Iterable[Sequence[float]]) -> Iterator[list[float]]:
         """Lambda^-1 of rising numbers, batch for batch; ends where the curve stops."""
-        if len(self.pieces) == 1 and self.then == "hold":
-            piece = self.pieces[0]
-            if piece.start_per_s == piece.end_per_s:
-                rate = piece.start_per_s
-                yield from ([count / rate for count in batch] for batch in counts)
-                return
-        yield from self._over_pieces(counts)
+        if self._is_constant:
+            rate = self.pieces[0].start_per_s
+            return ([count / rate for count in batch] for batch in counts)
+        return self._over_pieces(counts)
+
+    @property
+    def _is_constant(self) -> bool:
+        first = self.pieces[0]
+        alone = len(self.pieces) == 1 and self.then == "hold"
+        return alone and first.start_per_s == first.end_per_s
 
     def _over_pieces(self, counts: Iterable[Sequence[float]]) -> Iterator[list[float]]:
         pieces = self._endless()

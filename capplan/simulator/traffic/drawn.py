@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from capplan.results.assumptions import Assumption
 from capplan.simulator.traffic.bodies import DrawnBodies, OneByOne, SharedPrompts
 from capplan.simulator.traffic.conversations import Sessions
 from capplan.simulator.traffic.open_class import first_turns, independent
 from capplan.simulator.traffic.timing import Timing
-from capplan.simulator.traffic.traffic import Started
+from capplan.simulator.traffic.traffic import Limits, Started
 from capplan.specs.length_files import LengthFile, read_length_file
 from capplan.specs.lengths import Lengths, parse_lengths
 from capplan.specs.randomness import Pauses
@@ -30,9 +31,10 @@ class DrawnPart:
     skipped: Counter[str] = Counter()  # noqa: RUF012 (drawn requests are never bad)
 
     def __init__(
-        self, spec: TrafficClass, name: str, seed: int, folder: Path, think_time: Pauses | None
-    ) -> None:
-        self.name, self._spec, self._seed = name, spec, seed
+        self, spec: TrafficClass, name: str, seed: int, folder: Path, think_time: Pauses | None,
+        limits: Limits,
+    ) -> None:  # fmt: skip
+        self.name, self._spec, self._seed, self._limits = name, spec, seed, limits
         self._think_time = spec.chat.think_time if spec.chat else think_time
         self._prompt = resolved(spec.prompt, DEFAULT_PROMPT_TOKENS, folder)
         self._output = resolved(spec.output, DEFAULT_OUTPUT_TOKENS, folder)
@@ -55,10 +57,13 @@ class DrawnPart:
     @property
     def rate_per_s(self) -> float | None:
         """Requests, each turn of a conversation being one."""
-        per_s = self._timing.mean_per_s
-        if per_s is None or (self.has_follow_ups and self._turns is None):
+        if self.has_follow_ups and self._turns is None:
             return None
-        return per_s * (self._turns.mean_tokens if self._turns else 1.0)
+        turns = self._turns.mean_tokens if self._turns else 1.0
+        limits = self._limits
+        sessions = limits.num_requests / turns if limits.num_requests else None
+        per_s = self._timing.mean_per_s(sessions, limits.duration_s)
+        return per_s * turns if per_s is not None else None
 
     @property
     def mean_output_tokens(self) -> float:
@@ -75,6 +80,10 @@ class DrawnPart:
         counts = self._turns.quantiles(_SHARES)
         before = sum(n * (n - 1) / 2 for n in counts) / sum(counts)  # turns before a turn
         return system + own * (1 + before) + self.mean_output_tokens * before
+
+    def describe(self) -> list[Assumption]:
+        """Nothing beyond what the plan leaves unsaid."""
+        return []
 
     def start(self) -> Started:
         if not self.has_follow_ups:

@@ -57,12 +57,14 @@ class ClientRates:
         if not any(w.rate_per_s for windows in self._clients.values() for w in windows):
             raise CapplanError("no client sends anything", location=Location(str(path)))
 
-    @property
-    def mean_per_s(self) -> float:
-        """Of all clients together, to the end of the file."""
+    def mean_over(self, duration_s: float | None) -> float:
+        """Of all clients together, over this time or to the end of the file."""
         windows = [w for each in self._clients.values() for w in each]
-        total = math.fsum(w.rate_per_s * (w.end_s - w.start_s) for w in windows)
-        return total / max(w.end_s for w in windows)
+        end_s = max(w.end_s for w in windows)
+        if duration_s is not None:
+            end_s = min(end_s, duration_s)
+        parts = (w.rate_per_s * max(0.0, min(w.end_s, end_s) - w.start_s) for w in windows)
+        return math.fsum(parts) / end_s
 
     def batches(self, seed: int, name: str) -> Iterator[list[float]]:
         """Arrival times of all clients in order, each client with random numbers of its own."""

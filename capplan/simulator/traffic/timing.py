@@ -26,11 +26,11 @@ class Timing:
         if not at_once and not isinstance(rate, ServegenRates):
             self._curve = curve_of(rate, spec.peak_factor)
 
-    @property
-    def mean_per_s(self) -> float | None:
-        """None where all come at once."""
-        curve = self._clients or self._curve
-        return curve.mean_per_s if curve is not None else None
+    def mean_per_s(self, num_requests: float | None, duration_s: float | None) -> float | None:
+        """Over a run that ends there, or over the whole curve; None where all come at once."""
+        if self._clients is not None:
+            return self._clients.mean_over(duration_s)
+        return self._curve.mean_over(num_requests, duration_s) if self._curve is not None else None
 
     def batches(self) -> Iterator[list[float]]:
         """Rising times in seconds."""

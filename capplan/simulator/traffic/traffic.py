@@ -25,6 +25,14 @@ class ClosedLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run can want of one class at most; None where the whole may take all of it."""
+
+    num_requests: int | None
+    duration_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Started:
     """One class in one run: its stream, and its conversations where it has any."""
 
@@ -53,6 +61,8 @@ class TrafficPart(Protocol):
     @property
     def skipped(self) -> Counter[str]: ...
 
+    def describe(self) -> list[Assumption]: ...
+
     def start(self) -> Started: ...
 
 
@@ -72,13 +82,11 @@ class Traffic:
         num_requests: int | None,
         duration_s: float | None,
         assumptions: Sequence[Assumption] = (),
-        texts: Sequence[str] = (),
     ) -> None:
         self._parts = tuple(parts)
         self.closed_loop = closed_loop
         self.num_requests = num_requests  # None: to the end of the trace, the curve or the time
         self.duration_s = duration_s
-        self.texts = tuple(texts)  # one line a class, for people
         self._assumptions = tuple(assumptions)
         self._sessions: dict[str, Sessions] = {}
         self._left = 0
@@ -113,8 +121,9 @@ class Traffic:
         return total
 
     def describe(self) -> tuple[Assumption, ...]:
-        """What the plan did not say, and what was taken."""
-        return self._assumptions
+        """What the plan did not say, and what was taken; traces are read once for it."""
+        of_parts = (found for part in self._parts for found in part.describe())
+        return (*self._assumptions, *of_parts)
 
     def requests(self) -> Iterator[Request]:
         """A run from its beginning. Raises CapplanError where a trace file is at fault."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from capplan.errors import CapplanError, Location
+from capplan.results.assumptions import Assumption
 from capplan.simulator.requests import Request
 from capplan.simulator.traffic.bodies import OneByOne
 from capplan.simulator.traffic.conversations import Sessions
@@ -21,22 +22,16 @@ from capplan.simulator.traffic.replay.hash_ids import PrefixTree
 from capplan.simulator.traffic.replay.order import timed_rows
 from capplan.simulator.traffic.replay.rows import Row, checked
 from capplan.simulator.traffic.replay.trace_file import TraceFile
+from capplan.simulator.traffic.replay.words import of_trace
 from capplan.simulator.traffic.streams import stream
 from capplan.simulator.traffic.timing import Timing
-from capplan.simulator.traffic.traffic import Started
+from capplan.simulator.traffic.traffic import Limits, Started
 from capplan.specs.randomness import Pauses
 from capplan.specs.traffic import Trace, TrafficClass
 from capplan.units import format_duration
 
+_OF_TIMES = ("start", "end", "speed", "sort", "spread", "time_unit")  # fields of a trace
 _new: Any = tuple.__new__
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of a file a run can want at most."""
-
-    num_requests: int | None
-    duration_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +42,7 @@ class _Sums:
     prompt_tokens: int
     output_tokens: int
     span_s: float
+    skipped: Counter[str]
 
 
 class ReplayPart:
@@ -68,12 +64,15 @@ class ReplayPart:
         self.skipped: Counter[str] = Counter()
         waits = think_time is not None
         self.has_own_times = not (waits or spec.rate or spec.arrivals.kind == "burst")
+        place = Location(str(self.file.path), 1)
         if self.has_own_times and self.file.time_field is None:
-            raise CapplanError(
-                "the file has no arrival times",
-                location=Location(str(self.file.path), 1),
-                hint="say how its requests arrive: `rate: 5/s` (--qps), or a closed loop",
-            )
+            hint = "say how its requests arrive: `rate: 5/s` (--qps), or a closed loop"
+            raise CapplanError("the file has no arrival times", location=place, hint=hint)
+        given = [name for name in _OF_TIMES if name in trace.model_fields_set]
+        if given and not self.has_own_times:
+            hint = "leave it out, or leave out what gives other times (`rate`, a closed loop)"
+            problem = f"`trace.{given[0]}` says nothing where recorded times are not used"
+            raise CapplanError(problem, location=place, hint=hint)
 
     @property
     def has_follow_ups(self) -> bool:
@@ -85,7 +84,9 @@ class ReplayPart:
         if self.has_own_times:
             sums = self._sums
             return (sums.num_requests - 1) / sums.span_s if sums.span_s else None
-        return None if self.has_follow_ups else self._timing.mean_per_s
+        if self.has_follow_ups:
+            return None
+        return self._timing.mean_per_s(self._limits.num_requests, self._limits.duration_s)
 
     @property
     def mean_prompt_tokens(self) -> float:
@@ -94,6 +95,10 @@ class ReplayPart:
     @property
     def mean_output_tokens(self) -> float:
         return self._sums.output_tokens / self._sums.num_requests
+
+    def describe(self) -> list[Assumption]:
+        """How the file was understood, and what was left out of it."""
+        return of_trace(self.trace, self.file, self.has_own_times, self._sums.skipped)
 
     def start(self) -> Started:
         self.skipped.clear()
@@ -132,7 +137,7 @@ class ReplayPart:
         return BodyMaker(
             self._prompt,
             self._output,
-            PrefixTree(self.trace.block_tokens, f"block {self.name}"),
+            self._tree,
             self.trace.sessions,
             spec.max_tokens,
             spec.priority,
@@ -141,23 +146,34 @@ class ReplayPart:
         )
 
     @cached_property
+    def _tree(self) -> PrefixTree:
+        """Of all rows that a run may read: one pass over the file, where it has block hashes."""
+        chains: Iterator[tuple[int | str, ...]] = iter(())
+        if self.file.has_hash_ids:
+            from_start = not (self.trace.start or self.trace.sort)
+            most = self._limits.num_requests if from_start else None
+            chains = (row.hash_ids for row in islice(self._rows(Counter()), most))
+        return PrefixTree(chains, self.trace.block_tokens, f"block {self.name}")
+
+    @cached_property
     def _sums(self) -> _Sums:
         """One pass over what a run would read, without keeping it."""
         end_s, most = self._limits.duration_s, self._limits.num_requests
         num = prompts = outputs = 0
         last_s = 0.0
-        for request in self._sample(most):
+        skipped: Counter[str] = Counter()
+        for request in self._sample(most, skipped):
             if end_s is not None and request.arrival_s >= end_s:
                 break
             last_s = request.arrival_s
             num += 1
             prompts += request.prompt_tokens
             outputs += request.output_tokens
-        return _Sums(num, prompts, outputs, last_s)
+        return _Sums(num, prompts, outputs, last_s, skipped)
 
-    def _sample(self, most: int | None) -> Iterator[Request]:
+    def _sample(self, most: int | None, skipped: Counter[str]) -> Iterator[Request]:
         if self.has_own_times:
-            return islice(self._recorded(Counter()), most)
+            return islice(self._recorded(skipped), most)
         maker = self._maker()
-        rows = islice(self._rows(Counter()), most)
+        rows = islice(self._rows(skipped), most)
         return (_new(Request, ("", 0.0, *maker.body(row), ())) for row in rows)

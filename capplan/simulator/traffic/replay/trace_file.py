@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from capplan.errors import CapplanError, Location
@@ -28,6 +29,7 @@ from capplan.simulator.traffic.replay.formats import (
 from capplan.simulator.traffic.replay.rows import Row, RowError
 from capplan.specs.traffic import Trace
 
+FIRST_ENTRIES = 1000  # one of them has to be good
 _JSON_FORMATS = ("mooncake", "llmservingsim", "jsonl", "sharegpt", "vllm-custom")
 TimeReader = Callable[[object], float]
 
@@ -60,6 +62,10 @@ class TraceFile:
     @property
     def time_field(self) -> str | None:
         return self._columns.time if self._columns else None
+
+    @property
+    def has_hash_ids(self) -> bool:
+        return self._columns is not None and self._columns.hash_ids is not None
 
     def need_outputs(self) -> None:
         """Raises CapplanError where no field holds the output lengths."""
@@ -97,13 +103,7 @@ class TraceFile:
         self._recognise_fields(header, first, 1)
 
     def _recognise_json(self) -> None:
-        # Later rows may be skipped when they are bad; the first one tells what the fields are.
-        number, entry = next(json_rows.objects_of(self.path), (1, None))
-        if entry is None:
-            raise CapplanError("the file holds no request", location=Location(str(self.path), 1))
-        if isinstance(entry, RowError):
-            hint = "the first entry has to be good: it tells what the fields are"
-            raise CapplanError(entry.message, location=Location(str(self.path), number), hint=hint)
+        number, entry = self._first_object()
         given = self._trace.format
         if given == "sharegpt" or (given == "auto" and texts.is_conversation(entry)):
             self.format = "sharegpt"
@@ -111,6 +111,21 @@ class TraceFile:
             self.format = "vllm-custom"
         else:
             self._recognise_fields(entry, entry, number)
+            return
+        for option in ("where", "columns", "sessions"):
+            if getattr(self._trace, option):
+                problem = f"`{option}` says nothing about a file of texts ({self.format})"
+                raise CapplanError(problem, location=Location(str(self.path), number))
+
+    def _first_object(self) -> tuple[int, json_rows.Json]:
+        """What tells the fields; bad entries before it may be passed over like later ones."""
+        for number, entry in islice(json_rows.objects_of(self.path), FIRST_ENTRIES):
+            if not isinstance(entry, RowError):
+                return number, entry
+            if not self._trace.skip_bad_rows:
+                place = Location(str(self.path), number)
+                raise CapplanError(entry.message, hint=entry.hint, location=place)
+        raise CapplanError("the file holds no request", location=Location(str(self.path), 1))
 
     def _recognise_fields(
         self, names: Iterable[str], first: Mapping[str, object], line: int
@@ -125,6 +140,9 @@ class TraceFile:
             if normal(name) not in spelt:
                 raise no_such_field(name, "where", spelt, place)
             self._where[spelt[normal(name)]] = value
+        if self._trace.sessions and columns.session is None:
+            hint = "name it with `columns: {session: ...}`"
+            raise CapplanError("no field holds a session", hint=hint, location=place)
         if columns.time is None:
             return
         asked, known = self._trace.time_unit, columns.time_unit

@@ -1,0 +1,84 @@
+"""The client of a benchmark: sends requests to one replica and notes when tokens come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from math import inf
+
+from capplan.errors import UnsupportedError
+from capplan.simulator.loop import ReplicaLoop
+from capplan.simulator.requests import Request, RequestRecord
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Of each request, on the client's clock; by sending."""
+
+    sent_s: list[float]
+    first_s: list[float]
+    finish_s: list[float]
+
+    @property
+    def elapsed_s(self) -> float:
+        """From the first request to the last answer."""
+        return max(self.finish_s) - min(self.sent_s)
+
+
+class Client:
+    """One run. ``finished`` takes the records of the loop."""
+
+    def __init__(self, lengths: Items[tuple[int, int]], front_end_s: float) -> None:
+        self.lengths = lengths
+        self.front_end_s = front_end_s
+        total = len(lengths)
+        self.sent = [0.0] * total
+        self.first = [0.0] * total
+        self.finish = [0.0] * total
+        self._done: list[RequestRecord] = []
+        self._num_done = 0
+
+    def finished(self, record: RequestRecord) -> None:
+        self._done.append(record)
+
+    def run_open(self, loop: ReplicaLoop, arrivals: Items[float]) -> Timings:
+        """Requests at their times, whatever becomes of those before."""
+        for index, when in enumerate(arrivals):
+            self._send(loop, index, when)
+        while self._num_done < len(self.lengths):
+            self._advance(loop)
+        return Timings(self.sent, self.first, self.finish)
+
+    def run_closed(self, loop: ReplicaLoop, concurrency: int) -> Timings:
+        """A fixed number of clients, each of which sends when it has its last answer."""
+        total = len(self.lengths)
+        unsent = min(concurrency, total)
+        for index in range(unsent):
+            self._send(loop, index, 0.0)
+        while self._num_done < total:
+            for record in self._advance(loop):
+                if unsent < total:
+                    self._send(loop, unsent, record.finish_s)
+                    unsent += 1
+        return Timings(self.sent, self.first, self.finish)
+
+    def _send(self, loop: ReplicaLoop, index: int, when: float) -> None:
+        self.sent[index] = when
+        prompt, output = self.lengths[index]
+        request = Request(str(index), when + self.front_end_s, prompt, output)
+        reason = loop.submit(request)
+        if reason is not None:
+            raise UnsupportedError(f"a request would be refused: {reason}")
+
+    def _advance(self, loop: ReplicaLoop) -> list[RequestRecord]:
+        """Up to the next answers."""
+        loop.advance(inf)
+        done, self._done = self._done, []
+        if not done and loop.next_s == inf:
+            raise UnsupportedError("the engine stalls: its memory does not hold the requests")
+        for record in done:
+            index = int(record.id)
+            self.first[index] = record.first_token_s
+            self.finish[index] = record.finish_s
+        self._num_done += len(done)
+        return done

@@ -1,0 +1,47 @@
+"""`capplan simulate --compare-schedulers`: one deployment and its traffic under every scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capplan.cli.exit_codes import EXIT_FINE, EXIT_INTERRUPTED
+from capplan.cli.inputs import Inputs
+from capplan.cli.output import show
+from capplan.cli.progress import Progress
+from capplan.cli.simulation import ask
+from capplan.planner.compare_schedulers import SchedulersQuestion, compare_schedulers
+from capplan.render.screen import Screen
+from capplan.results.schedulers import SchedulersInputs
+
+SCHEMA = "capplan.schedulers/1"
+
+
+def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
+    """Compare and print; the exit code says nothing about limits."""
+    inputs = Inputs()
+    asked = ask(texts, inputs)
+    question, given = asked.question, asked.inputs
+    # Limits do not take part, so nothing is assumed about them.
+    assumptions = [a for a in inputs.assumptions if not a.option.startswith("--slo")]
+    understood = SchedulersInputs(
+        **{name: getattr(given, name) for name in SchedulersInputs.__slots__}
+    )
+    with Progress("simulating") as progress:
+        result = compare_schedulers(
+            SchedulersQuestion(
+                traffic=lambda: question.traffic(question.seed),
+                config=question.serving.config,
+                step_time=question.serving.step_time,
+                fleet=question.fleet,
+            ),
+            progress,
+        )
+
+    def screen() -> Screen:
+        from capplan.render.schedulers import screen as render
+
+        return render(result, understood, assumptions)
+
+    show(SCHEMA, understood, assumptions, result, screen, as_json=as_json, form=form)
+    return EXIT_INTERRUPTED if result.interrupted else EXIT_FINE

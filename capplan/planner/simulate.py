@@ -1,0 +1,101 @@
+"""A plan under its traffic, step by step: replications, and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from capplan.planner.serving import Serving
+from capplan.results.simulate import Curves, SimulateResult
+from capplan.simulator.curves import curves
+from capplan.simulator.fleet.settings import FleetSettings
+from capplan.simulator.fleet.simulate import simulate_fleet
+from capplan.simulator.loop import ReplicaLoop
+from capplan.simulator.metrics import Limit, Yardstick, measure
+from capplan.simulator.requests import RequestRecord
+from capplan.simulator.run_data import RunData, of_outcome
+from capplan.simulator.simulate import open_replica
+from capplan.simulator.step_statistics import StepStatistics
+from capplan.simulator.traffic.traffic import Traffic
+
+REPORT_EVERY = 256  # answers
+
+
+@dataclass(frozen=True)
+class SimulateQuestion:
+    """``traffic`` makes the traffic of a seed; each replication has the next one."""
+
+    serving: Serving
+    traffic: Callable[[int], Traffic]
+    stationary: bool
+    fleet: FleetSettings
+    limits: tuple[Limit, ...]
+    percentiles: tuple[float, ...]
+    goodput_fraction: float | None
+    warmup_s: float | None
+    seed: int
+    num_replications: int
+
+    @property
+    def yardstick(self) -> Yardstick:
+        serving = self.serving
+        return Yardstick(
+            limits=self.limits,
+            percentiles=self.percentiles,
+            goodput_fraction=self.goodput_fraction,
+            warmup_s=self.warmup_s,
+            stationary=self.stationary,
+            num_gpus=serving.num_gpus,
+            max_num_seqs=serving.config.slots,
+            max_num_batched_tokens=serving.config.max_num_batched_tokens,
+            usable_blocks=serving.config.usable_blocks,
+        )
+
+
+@dataclass(frozen=True)
+class SimulateAnswer:
+    result: SimulateResult
+    curves: Curves
+    runs: tuple[RunData, ...]
+
+
+# Told how many requests have been answered, and of how many (None: nobody knows).
+Progress = Callable[[int, int | None], object]
+
+
+def simulate_plan(
+    question: SimulateQuestion, progress: Progress = lambda _done, _of: None
+) -> SimulateAnswer:
+    """Run every replication. Ctrl-C ends at once, with what is known so far."""
+    runs: list[RunData] = []
+    for number in range(question.num_replications):
+        run = _run(question, question.seed + number, progress)
+        runs.append(run)
+        if run.end == "interrupted":
+            break
+    result = measure(runs, question.yardstick)
+    return SimulateAnswer(result, curves(runs[0], result, question.yardstick), tuple(runs))
+
+
+def _run(question: SimulateQuestion, seed: int, progress: Progress) -> RunData:
+    serving, traffic = question.serving, question.traffic(seed)
+    config, step_time = serving.config, serving.step_time
+    statistics: list[StepStatistics] = []
+    num_answered = 0
+
+    def make(on_finish: Callable[[RequestRecord], object]) -> ReplicaLoop:
+        watch = StepStatistics()
+        statistics.append(watch)
+
+        def finished(record: RequestRecord) -> None:
+            nonlocal num_answered
+            num_answered += 1
+            if num_answered % REPORT_EVERY == 0:
+                progress(num_answered, traffic.num_requests)
+            on_finish(record)
+
+        return open_replica(config, step_time, finished, watch=watch)
+
+    outcome = simulate_fleet(traffic, make, replace(question.fleet, seed=seed))
+    front_end_s = serving.overheads.ttft_s
+    return of_outcome(outcome, statistics, serving.num_replicas, front_end_s)

@@ -1,0 +1,259 @@
+"""The answer of `capplan simulate` as a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capplan.render import shows
+from capplan.render.screen import Column, Screen, Table
+from capplan.render.simulate_tsv import for_programs
+from capplan.results.assumptions import Assumption
+from capplan.results.simulate import (
+    Latency,
+    Percentile,
+    ServiceLevel,
+    SimulateInputs,
+    SimulateResult,
+)
+
+_VERDICTS = {
+    "meets": "every limit holds.",
+    "saturated": "more comes in than goes out.",
+    "undecided": "too few requests to tell.",
+    "interrupted": "interrupted; this is what is known so far.",
+    "no-requests": "no request was answered.",
+}
+_MARKS = {True: "✓ met", False: "✗ missed", None: "? open"}
+_ENDS = {
+    "stalled": "The engine stalled: requests wait for blocks that nobody will free.",
+    "livelock": "The engine runs in circles: requests preempt each other and get no token.",
+}
+MODELLED = (
+    "Queueing, batching and memory follow the engine's own scheduler step for step; how long a "
+    "step takes is the performance model's, at the rates under Assumed."
+)
+
+
+def screen(
+    result: SimulateResult, inputs: SimulateInputs, assumptions: Sequence[Assumption]
+) -> Screen:
+    tables = []
+    if result.service_levels:
+        tables.append(_service_levels(result.service_levels))
+    if result.latencies and result.num_measured:
+        tables.append(_latencies(result))
+    tables.append(_load(result, inputs))
+    return Screen(
+        headline=_headline(result, inputs),
+        tables=tables,
+        notes=_notes(result, inputs),
+        assumptions=assumptions,
+        next_commands=_next(inputs),
+        tsv=for_programs(result, inputs),
+    )
+
+
+def deployment(inputs: SimulateInputs) -> str:
+    """`2 x (TP 4, h100-sxm-80gb)`."""
+    gpus = f"{inputs.num_replicas * inputs.tp * inputs.pp} x {inputs.hardware}"
+    degrees = f"TP {inputs.tp}" + (f", PP {inputs.pp}" if inputs.pp > 1 else "")
+    return f"{gpus} ({shows.plural(inputs.num_replicas, 'replica')} x {degrees})"
+
+
+def _headline(result: SimulateResult, inputs: SimulateInputs) -> str:
+    verdict = _VERDICTS.get(result.verdict) or _misses(result)
+    text = f"{inputs.model_name} on {deployment(inputs)}, {inputs.traffic}: {verdict}\n"
+    counted = f"{result.num_measured:,} of {shows.plural(result.num_requests, 'request')} count"
+    if result.warmup_s > 0:
+        counted += f" ({shows.duration(result.warmup_s)} of warm-up cut)"
+    text += f"{counted}; {shows.duration(result.window_s)} measured"
+    if inputs.num_replications > 1:
+        text += f" over {inputs.num_replications} replications"
+    return text + f", seed {inputs.seed}."
+
+
+def _misses(result: SimulateResult) -> str:
+    missed = [level.name for level in result.service_levels if level.met is False]
+    if result.goodput and result.goodput.met is False:
+        missed.append("goodput")
+    return f"{' and '.join(missed) or 'the run'} {'miss' if len(missed) > 1 else 'misses'}."
+
+
+def _service_levels(levels: Sequence[ServiceLevel]) -> Table:
+    columns = (
+        Column("met", "", right=False),
+        Column("name", "", right=False),
+        Column("value_s", "simulated", right=True, prose=True),
+        Column("limit_s", "limit", shows.duration),
+        Column("headroom", "headroom"),
+        Column("over_fraction", "requests\nabove", shows.share),
+    )
+    rows = [
+        (
+            _MARKS[level.met],
+            f"{level.name} {percentile_name(level.percentile)}",
+            shows.duration(level.value_s) if level.value_s is not None else (level.why or "-"),
+            level.limit_s,
+            _headroom(level),
+            level.over_fraction,
+        )
+        for level in levels
+    ]
+    return Table("Service levels", columns, rows, in_tsv=False)
+
+
+def _headroom(level: ServiceLevel) -> str | None:
+    if level.value_s is None:
+        return None
+    left = 1 - level.value_s / level.limit_s
+    return shows.share(left) if left >= 0 else f"{shows.number(level.value_s / level.limit_s)} x"
+
+
+def percentile_name(percentile: float) -> str:
+    return f"P{percentile:g}"
+
+
+def _latencies(result: SimulateResult) -> Table:
+    shown = [p.percentile for p in result.latencies[0].percentiles]
+    last = len(shown) - 1
+    columns = (
+        Column("measure", "", right=False),
+        Column("mean_s", "mean", shows.duration),
+        *(Column(f"p{i}", percentile_name(p)) for i, p in enumerate(shown)),
+        Column("interval", f"{percentile_name(shown[last])} 95 %\n±", shows.duration),
+        Column("max_s", "max", shows.duration),
+    )
+    rows = [
+        (
+            latency.name,
+            latency.mean_s,
+            *(_value(p) for p in latency.percentiles),
+            _half_width(latency.percentiles[last]),
+            latency.max_s,
+        )
+        for latency in result.latencies
+        if latency.num_samples
+    ]
+    return Table("Latencies", columns, rows, note=_latency_note(result), in_tsv=False)
+
+
+def _latency_note(result: SimulateResult) -> str:
+    text = "ITL over all gaps between tokens, the others over requests."
+    if result.interval:
+        text += f" ±: 95 % interval from {result.interval}."
+    return text
+
+
+def _value(percentile: Percentile) -> str:
+    if percentile.value_s is None:
+        return f"needs {percentile.num_needed:,}"
+    return shows.duration(percentile.value_s)
+
+
+def _half_width(percentile: Percentile) -> float | None:
+    if percentile.value_s is None or percentile.high_s is None:
+        return None
+    return percentile.high_s - percentile.value_s
+
+
+def _load(result: SimulateResult, inputs: SimulateInputs) -> Table:
+    usage, state = result.usage, result.saturation
+    seats = f"{usage.max_running:,} running at most (max_num_seqs {inputs.max_num_seqs:,})"
+    rows: list[tuple[str, str, str]] = [
+        ("served", shows.rate(state.served_per_s), f"of {shows.rate(state.offered_per_s)} offered"),
+    ]
+    if result.goodput and not state.saturated:
+        target = result.goodput.target_fraction
+        met = f"{shows.share(result.goodput.met_fraction)} of the requests meet every limit"
+        met += f" (target {shows.share(target)})" if target else ""
+        rows.append(("goodput", shows.rate(result.goodput.goodput_per_s), met))
+    rows.append(
+        (
+            "output tokens",
+            f"{shows.tokens(result.output_tokens_per_s)}/s",
+            f"{shows.tokens(result.prompt_tokens_per_s)}/s of prompts",
+        )
+    )
+    if usage.mean_step_s and usage.mean_batch is not None and usage.mean_step_tokens:
+        rows.append(
+            (
+                "step",
+                shows.duration(usage.mean_step_s),
+                f"{shows.share(usage.busy_fraction)} of the time busy",
+            )
+        )
+        rows.append(("decodes a step", shows.number(usage.mean_batch), seats))
+        budget = f"of max_num_batched_tokens {inputs.max_num_batched_tokens:,}"
+        rows.append(("tokens a step", shows.number(usage.mean_step_tokens), budget))
+    if usage.kv_used_fraction is not None:
+        tokens = (inputs.num_gpu_blocks - 1) * inputs.block_size
+        most = f"{shows.share(usage.kv_used_fraction_max)} at most, of {tokens:,} tokens a replica"
+        rows.append(("KV in use", shows.share(usage.kv_used_fraction), most))
+    rows += _events(result)
+    columns = (
+        Column("what", "", right=False),
+        Column("value", ""),
+        Column("more", "", right=False, prose=True),
+    )
+    return Table("Load", columns, rows, in_tsv=False)
+
+
+def _events(result: SimulateResult) -> list[tuple[str, str, str]]:
+    """Rows that are only shown where there is something to say."""
+    usage = result.usage
+    rows = []
+    if usage.num_preemptions:
+        rows.append(("preemptions", f"{usage.num_preemptions:,}", "evicted and computed again"))
+    if usage.wasted_tokens:
+        share = f"{shows.share(usage.wasted_fraction)} of all: computed again, or for nobody"
+        rows.append(("tokens wasted", f"{usage.wasted_tokens:,}", share))
+    if usage.prefix_hit_fraction:
+        hits = shows.share(usage.prefix_hit_fraction)
+        rows.append(("prefix hits", hits, "of the prompt tokens were in the cache"))
+    if result.num_attempts > result.num_requests:
+        more = f"for {result.num_requests:,} requests: users sent again"
+        rows.append(("attempts", f"{result.num_attempts:,}", more))
+    rows += [(item.end, f"{item.count:,}", item.why or "") for item in result.unanswered]
+    return rows
+
+
+def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
+    notes = []
+    state = result.saturation
+    if state.saturated:
+        notes.append(
+            f"Saturated: {shows.rate(state.offered_per_s)} are offered, "
+            f"{shows.rate(state.served_per_s)} served; {state.num_present_half:,} requests were in "
+            f"the system half way, {state.num_present_end:,} at the end, and more with every "
+            "minute. Percentiles would say how long the run was, not how good the service is; "
+            f"to drain what has queued up took {shows.duration(result.drain_s)}."
+        )
+    elif state.too_short and result.num_measured:
+        notes.append(
+            "The arrivals last less than four times as long as a quick request: nothing settles, "
+            "and a queue that grows would not be seen. Ask for more requests or a longer "
+            "duration for a steady state."
+        )
+    if result.end in _ENDS:
+        notes.append(_ENDS[result.end])
+    if result.bottleneck == "seats":
+        notes.append(
+            f"Every seat was taken at times: max_num_seqs {inputs.max_num_seqs:,} makes requests "
+            "wait."
+        )
+    elif result.bottleneck == "kv":
+        notes.append("The KV pool ran full: requests were evicted and computed again.")
+    return [*notes, MODELLED]
+
+
+def _next(inputs: SimulateInputs) -> list[str]:
+    what = f"--plan {inputs.plan}"
+    if inputs.plan is None:
+        what = f"--model {inputs.model} --hardware {inputs.hardware}"
+        if inputs.arrival_rate_per_s is not None:
+            what += f" --qps {inputs.arrival_rate_per_s:g}"
+    return [f"capplan pareto {what}"]
+
+
+def latency(result: SimulateResult, key: str) -> Latency | None:
+    return next((found for found in result.latencies if found.key == key), None)

@@ -1,0 +1,163 @@
+"""A plan and its variants side by side, as a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from capplan.render import shows
+from capplan.render.screen import Column, Screen, Table
+from capplan.render.simulate import MODELLED, deployment
+from capplan.results.assumptions import Assumption
+from capplan.results.simulate import SimulateInputs
+from capplan.results.variants import Effect, Figure, VariantResult, VariantsResult
+
+_VERDICTS = {
+    "meets": "✓ met",
+    "misses": "✗ missed",
+    "saturated": "✗ saturated",
+    "undecided": "? too few",
+    "interrupted": "? stopped",
+    "no-requests": "? no request",
+}
+
+_SHOWS: dict[str, Callable[[float], str]] = {
+    "duration": shows.duration,
+    "share": shows.share,
+    "ratio": shows.number,
+    "rate": shows.rate,
+    "count": lambda count: f"{round(count):,}",
+}
+
+
+def screen(
+    result: VariantsResult, inputs: SimulateInputs, assumptions: Sequence[Assumption], width: int
+) -> Screen:
+    """`width`: of the terminal; what does not fit beside the plan goes into a further table."""
+    return Screen(
+        headline=_headline(result, inputs),
+        tables=[_changes(result), *_side_by_side(result, width)],
+        notes=[*_effects(result), MODELLED],
+        assumptions=assumptions,
+        next_commands=[f'capplan simulate --plan {inputs.plan} --variant "{_example(result)}"'],
+        tsv=_for_programs(result),
+    )
+
+
+def _example(result: VariantsResult) -> str:
+    return result.variants[min(1, len(result.variants) - 1)].name
+
+
+def _headline(result: VariantsResult, inputs: SimulateInputs) -> str:
+    base = result.variants[0].result
+    met = [v.name for v in result.variants if v.result.feasible]
+    verdict = (
+        f"every limit holds with: {', '.join(met)}." if met else "no variant meets every limit."
+    )
+    return (
+        f"{inputs.model_name} on {deployment(inputs)}, {inputs.traffic}: "
+        f"the plan and {shows.plural(len(result.variants) - 1, 'variant')}; {verdict}\n"
+        f"{base.num_requests:,} requests each, the same for all, seed {inputs.seed}."
+    )
+
+
+def _changes(result: VariantsResult) -> Table:
+    columns = (
+        Column("variant", "", right=False),
+        Column("changes", "what is different", right=False, prose=True),
+    )
+    rows = []
+    for variant in result.variants[1:]:
+        changes = [
+            f"{change.field} {change.after}" if change.after is not None else f"no {change.field}"
+            for change in variant.changes
+        ]
+        note = [variant.note] if variant.note else []
+        rows.append((variant.name, "; ".join([*changes, *note])))
+    return Table("Variants", columns, rows, in_tsv=False)
+
+
+GAP = 2  # between columns
+
+
+def _side_by_side(result: VariantsResult, width: int) -> list[Table]:
+    """Variants as columns; the plan as it is stands first in every table."""
+    names = ["limits", *(figure.name for figure in result.figures)]
+    cells = [
+        [
+            _VERDICTS[variant.result.verdict],
+            *(_shown(figure, figure.values[index]) for figure in result.figures),
+        ]
+        for index, variant in enumerate(result.variants)
+    ]
+    headings = [_two_lines(variant.name) for variant in result.variants]
+    widths = [
+        GAP + max(len(text or "-") for text in [*heading.split("\n"), *column])
+        for heading, column in zip(headings, cells, strict=True)
+    ]
+    room = width - max(map(len, names)) - widths[0]
+    tables: list[Table] = []
+    for group in _groups(widths[1:], room):
+        shown = [0, *(1 + index for index in group)]
+        columns = [Column("figure", "", right=False)]
+        columns += [Column(f"v{index}", headings[index]) for index in shown]
+        rows = [[name, *(cells[i][row] for i in shown)] for row, name in enumerate(names)]
+        title = "Side by side" if not tables else "Side by side, continued"
+        tables.append(Table(title, columns, rows, in_tsv=False))
+    return tables
+
+
+def _groups(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Neighbours that fit into a table together; at least one a table."""
+    groups: list[list[int]] = [[]]
+    left = room
+    for index, width in enumerate(widths):
+        if groups[-1] and width > left:
+            groups.append([])
+            left = room
+        groups[-1].append(index)
+        left -= width
+    return groups
+
+
+def _two_lines(name: str) -> str:
+    """A heading no wider than it has to be."""
+    words = name.split(" ")
+    cuts = [(" ".join(words[:cut]), " ".join(words[cut:])) for cut in range(1, len(words))]
+    if not cuts:
+        return name
+    return "\n".join(min(cuts, key=lambda lines: max(map(len, lines))))
+
+
+def _shown(figure: Figure, value: float | None) -> str | None:
+    if value is None:
+        return None
+    return _SHOWS[figure.kind](value)
+
+
+def _effects(result: VariantsResult) -> list[str]:
+    by_key = {figure.key: figure for figure in result.figures}
+
+    def named(effect: Effect) -> str:
+        figure = by_key[effect.key]
+        return f"{figure.name} {_shown(figure, effect.before)} → {_shown(figure, effect.after)}"
+
+    def sentence(variant: VariantResult) -> str:
+        parts = [
+            f"{word} {', '.join(named(effect) for effect in effects)}"
+            for word, effects in (("better:", variant.better), ("worse:", variant.worse))
+            if effects
+        ]
+        return f"{variant.name}: {'; '.join(parts) or 'no difference worth a word'}."
+
+    return [sentence(variant) for variant in result.variants[1:]]
+
+
+def _for_programs(result: VariantsResult) -> Table:
+    """One row a variant."""
+    rows: list[list[Any]] = [
+        [variant.name, variant.result.verdict, *(figure.values[index] for figure in result.figures)]
+        for index, variant in enumerate(result.variants)
+    ]
+    names = ["variant", "verdict", *(figure.key for figure in result.figures)]
+    return Table("variants", [Column(name, name) for name in names], rows)

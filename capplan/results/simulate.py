@@ -1,0 +1,183 @@
+"""`capplan simulate`: the question as it was understood, and what happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateInputs:
+    """The question in base units, defaults filled in."""
+
+    model: str
+    model_name: str
+    hardware: str
+    plan: str | None  # the file, where one was given
+    engine: str
+    num_replicas: int
+    tp: int
+    pp: int
+    traffic: str
+    arrival_rate_per_s: float | None
+    mean_prompt_tokens: float
+    mean_output_tokens: float
+    num_requests: int | None
+    duration_s: float | None
+    warmup_s: float | None
+    seed: int
+    num_replications: int
+    dtype: str
+    kv_dtype: str
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    max_model_len: int
+    block_size: int
+    num_gpu_blocks: int
+    enable_prefix_caching: bool
+    enable_chunked_prefill: bool
+    async_scheduling: bool
+    slo_percentile: float | None  # None: each limit has its own
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """``value_s`` is None where fewer than ten samples lie beyond; ``num_needed`` would do."""
+
+    percentile: float
+    value_s: float | None
+    low_s: float | None  # 95 % interval
+    high_s: float | None
+    num_needed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One measure over the requests that count, or over all gaps between their tokens."""
+
+    key: str  # ttft | tpot | itl | e2e | queue
+    name: str
+    num_samples: int
+    mean_s: float | None
+    max_s: float | None
+    percentiles: tuple[Percentile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLevel:
+    """A limit at its percentile. ``met`` is None where too few requests were seen to tell.
+
+    A request without an answer is above every limit.
+    """
+
+    key: str
+    name: str
+    percentile: float
+    limit_s: float
+    value_s: float | None
+    over_fraction: float | None  # of the samples, above the limit
+    met: bool | None
+    why: str | None  # where there is no value
+
+
+@dataclass(frozen=True, slots=True)
+class Goodput:
+    """Requests that meet every limit of a request (TTFT, TPOT, E2E)."""
+
+    goodput_per_s: float
+    met_fraction: float
+    target_fraction: float | None
+    met: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """Whether more comes in than goes out, over the second half of the arrivals.
+
+    ``num_waiting_*``: requests in the engine (waiting or running) at the half and at the end.
+    """
+
+    saturated: bool
+    offered_per_s: float
+    served_per_s: float
+    num_present_half: int
+    num_present_end: int
+    rule: str
+    too_short: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the engine did within the window, over all replicas."""
+
+    num_steps: float
+    mean_step_s: float | None
+    mean_batch: float | None  # decodes a step
+    mean_step_tokens: float | None
+    budget_fraction: float | None  # of max_num_batched_tokens
+    max_running: int
+    max_waiting: int
+    kv_used_fraction: float | None  # mean over time
+    kv_used_fraction_max: float
+    busy_fraction: float
+    num_preemptions: int
+    wasted_tokens: int  # computed again after a preemption, or for nobody
+    wasted_fraction: float
+    prefix_hit_fraction: float | None  # of the prompt tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Requests without an answer: timed out, rejected, failed, refused, unfinished; and why."""
+
+    end: str
+    count: int
+    why: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateResult:
+    """``verdict``: meets | misses | saturated | undecided | interrupted | no-requests."""
+
+    verdict: str
+    feasible: bool
+    num_gpus: int
+    num_requests: int  # that arrived, over all replications
+    num_answered: int
+    num_measured: int  # that count for percentiles: arrived after the warm-up
+    num_attempts: int
+    unanswered: tuple[Unanswered, ...]
+    end: str  # finished | stalled | livelock | interrupted
+    warmup_s: float
+    warmup_rule: str
+    window_s: float
+    interval: str | None  # how the 95 % intervals were made
+    service_levels: tuple[ServiceLevel, ...]
+    goodput: Goodput | None
+    latencies: tuple[Latency, ...]
+    output_tokens_per_s: float
+    prompt_tokens_per_s: float
+    requests_per_s: float
+    saturation: Saturation
+    drain_s: float  # from the last arrival until all had left
+    usage: Usage
+    bottleneck: str | None  # seats | kv | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPoint:
+    """Means over an interval that ends at ``time_s``, over all replicas."""
+
+    time_s: float
+    num_running: float
+    num_waiting: float
+    kv_used_fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """For plots; not part of the JSON. Distributions as (value, share at or below it)."""
+
+    series: tuple[SeriesPoint, ...]
+    distributions: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
+    last_arrival_s: float
+    warmup_s: float
