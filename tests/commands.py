@@ -48,6 +48,11 @@ COMMANDS = [
         exit_code=1,
     ),
     Command(
+        "pareto",
+        "pareto --hardware h100-sxm-80gb --values 8,32,64,128 --num-requests 1200",
+        "capplan.pareto/1",
+    ),
+    Command(
         "accuracy", "accuracy tests/data/measured_runs.csv --by gpu --worst 2", "capplan.accuracy/1"
     ),
     Command(

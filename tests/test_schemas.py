@@ -19,6 +19,7 @@ from capplan.results.catalogue import HardwareFacts, ModelFacts
 from capplan.results.exercise import ExerciseInputs, ExerciseResult
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.kv import KvInputs, KvResult
+from capplan.results.pareto import ParetoInputs, ParetoResult
 from capplan.results.roofline import RooflineInputs, RooflineResult
 from capplan.results.schedulers import SchedulersInputs, SchedulersResult
 from capplan.results.simulate import SimulateInputs, SimulateResult
@@ -36,6 +37,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.gpus/1": (GpusInputs, GpusResult),
     "capplan.roofline/1": (RooflineInputs, RooflineResult),
     "capplan.kv/1": (KvInputs, KvResult),
+    "capplan.pareto/1": (ParetoInputs, ParetoResult),
     "capplan.simulate/1": (SimulateInputs, SimulateResult),
     "capplan.schedulers/1": (SchedulersInputs, SchedulersResult),
     "capplan.exercise/1": (ExerciseInputs, ExerciseResult),

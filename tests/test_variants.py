@@ -220,3 +220,20 @@ def test_the_retry_storm(incident: dict[str, dict[str, Any]]) -> None:
     assert storm["answered_fraction"] < 0.5
     assert storm["wasted_fraction"] > 0.8
     assert storm["busy_fraction"] > 0.95
+
+
+def test_each_replica_is_shown(tmp_path: Path) -> None:
+    """One of three dies for half of the run."""
+    plan = PLAN + "deployment: {replicas: 3}\nfailures: [{replica: 1, at: 300s, down_for: 600s}]\n"
+    (tmp_path / "plan.yaml").write_text(plan, encoding="utf-8")
+    line = f"simulate --plan {tmp_path / 'plan.yaml'}"
+    _, text = run_command(f"{line} --json")
+    result = json.loads(text)["result"]
+    first, dead, last = result["replicas"]
+    assert (first["num_failures"], dead["num_failures"], last["num_failures"]) == (0, 1, 0)
+    assert sum(load["num_sent"] for load in result["replicas"]) == result["num_attempts"]
+    assert sum(load["num_answered"] for load in result["replicas"]) == result["num_answered"]
+    assert dead["num_answered"] == pytest.approx(first["num_answered"] / 2, rel=0.3)
+    assert dead["busy_fraction"] < first["busy_fraction"]
+    _, text = run_command(f"{line} --format table", width=80)
+    assert "1 (failed)" in text

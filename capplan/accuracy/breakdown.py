@@ -34,7 +34,7 @@ def parts_of(run: MeasuredRun) -> tuple[StepPart, ...]:
             for i, weight in enumerate((step.run_weight, step.ttft_weight, step.tpot_weight)):
                 sums[name][i] += weight * seconds
     has_tpot = "tpot_mean_ms" in measured.metrics
-    front_end = server.front_end_s(load.mean_prompt_tokens)
+    front_end = 0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens)
     return (
         *(
             StepPart(name.removesuffix("_s"), run_s, ttft_s, tpot_s if has_tpot else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -25,6 +26,11 @@ _MLPERF_REQUESTS = {"OpenOrca": 24_576, "MLPerf long-context": 8_313}
 # Prompts and answers of chats: about log-normal. Benchmarks cut both at a cap.
 _CHAT_SIGMA = 0.8
 _CHAT_CAP = 4.0  # times the mean
+# ray-project/llmperf README: 550 +- 150 prompt tokens, 150 +- 10 output tokens, 150 requests.
+_LLMPERF_SIGMA = (150.0, 10.0)
+_LLMPERF_REQUESTS = 150
+# vLLM's sampler of ShareGPT leaves longer prompts out (benchmarks/benchmark_dataset.py).
+_SHAREGPT_LONGEST = 1024.0
 _CHATS = ("sharegpt", "orca", "mlperf", "chat")
 # Where a source gives no lengths: 200 to 300 ShareGPT prompts of vLLM's benchmark scripts
 # (ionet, buildkite), and of a long-context set of the same harness as another row's.
@@ -50,9 +56,9 @@ class Load:
     least_duration_s: float  # of a benchmark that goes on so long
     assumptions: tuple[Assumption, ...]
 
-    def lengths(self) -> list[tuple[int, int]]:
+    def lengths(self, seed: int = 0) -> list[tuple[int, int]]:
         """As the client draws them; prompts and outputs from streams of their own."""
-        prompts, outputs = random.Random("0 prompts"), random.Random("0 outputs")
+        prompts, outputs = random.Random(f"{seed} prompts"), random.Random(f"{seed} outputs")
         return [(self.draw(prompts), self.draw_output(outputs)) for _ in range(self.num_requests)]
 
 
@@ -124,10 +130,14 @@ class _Load:
             return "closed", run.concurrency, math.inf
         if run.workload in ("burst", "offline"):
             return "burst", 0, math.inf
-        if run.request_rate_qps is None:
+        noted = re.search(r"num_prompts = (\d+) x RPS", run.columns.get("notes", ""))
+        if run.request_rate_qps is None and noted and run.num_prompts:
+            rate = run.num_prompts / int(noted[1])
+            self.assume("request rate", f"{rate:g}/s: requests / {noted[1]}", "request_rate_qps")
+        elif run.request_rate_qps is None:
             # A server that keeps up answers as many requests as come.
-            rate = run.metrics.get("req_s")
-            if rate is None:
+            rate = run.metrics.get("req_s") or 0.0
+            if not rate:
                 raise UnsupportedError("`request_rate_qps` is not stated")
             self.assume("request rate", f"{rate:g}/s: the measured throughput", "request_rate_qps")
         else:
@@ -139,7 +149,9 @@ class _Load:
     def num_requests(self, kind: Kind, concurrency: int, rate: float) -> int:
         if kind == "static":
             return concurrency
-        if kind == "closed":
+        if self.run.dataset.lower().startswith("llmperf"):
+            num = _LLMPERF_REQUESTS
+        elif kind == "closed":
             num = max(_LEAST_REQUESTS, _REQUESTS_PER_CLIENT * concurrency)
         elif kind == "burst":
             num = concurrency or self.mlperf_requests() or _USUAL_OFFLINE_REQUESTS
@@ -167,18 +179,27 @@ class _Load:
         if ratio is not None and ratio < 1:
             return _uniform(ratio, prompt), _uniform(ratio, output)
         if any(word in dataset for word in _CHATS):
-            cap = min(self.output_cap(), _CHAT_CAP * output)
             self.assume("lengths", f"log-normal, sigma {_CHAT_SIGMA:g}, cut", "dataset")
-            # What the engine takes at most: a set of long prompts is cut to nearly one length.
-            room = (self.run.max_model_len or math.inf) - output
+            cap = min(self.output_cap(), _CHAT_CAP * output)
+            # Answers that all reach the cap are of one length.
             draw_output = _fixed(output) if cap <= 1.02 * output else _chat(output, cap)
-            return _chat(prompt, min(_CHAT_CAP * prompt, room)), draw_output
+            return _chat(prompt, self.prompt_cap(prompt, output)), draw_output
+        if dataset.startswith("llmperf"):
+            self.assume("lengths", "normal, as llmperf's example draws them", "dataset")
+            return _normal(prompt, _LLMPERF_SIGMA[0]), _normal(output, _LLMPERF_SIGMA[1])
         return _fixed(prompt), _fixed(output)
+
+    def prompt_cap(self, prompt: float, output: float) -> float:
+        """Tokens of the longest prompt: what the engine takes, and what samplers let through."""
+        cap = _CHAT_CAP * prompt
+        if "sharegpt" in self.run.dataset.lower() and prompt < _SHAREGPT_LONGEST / 2:
+            cap = min(cap, _SHAREGPT_LONGEST)
+        if self.run.max_model_len is not None:
+            cap = min(cap, self.run.max_model_len - output)
+        return max(cap, prompt)
 
     def output_cap(self) -> float:
         """Tokens at which the benchmark cuts answers: stated in notes, else MLPerf's 1,024."""
-        import re
-
         found = re.search(r"output cap (\d{2,6})", self.run.columns.get("notes", ""))
         if found:
             return float(found[1])
@@ -198,6 +219,10 @@ def _uniform(ratio: float, tokens: float) -> Callable[[random.Random], int]:
     """Integers in [ratio x tokens, tokens], as vLLM's and InferenceX's clients draw them."""
     low, high = max(1, int(ratio * tokens)), round(tokens)
     return lambda rng: rng.randint(low, high)
+
+
+def _normal(mean: float, sigma: float) -> Callable[[random.Random], int]:
+    return lambda rng: max(1, round(rng.gauss(mean, sigma)))
 
 
 def _chat(mean: float, cap: float) -> Callable[[random.Random], int]:

@@ -65,6 +65,9 @@ def gpus(
     spares: o.Spares = None,
     gpus_per_node: o.GpusPerNode = None,
     price: o.Price = None,
+    commitment: o.Commitment = None,
+    price_factor: o.PriceFactor = None,
+    idle_power: o.IdlePower = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
@@ -163,6 +166,8 @@ def simulate(
     enable_prefix_caching: o.EnablePrefixCaching = None,
     async_scheduling: o.AsyncScheduling = None,
     qps: o.Qps = None,
+    users: s.Users = None,
+    think_time: s.ThinkTime = None,
     peak_factor: o.PeakFactor = None,
     arrivals: s.Arrivals = None,
     prompt_tokens: s.SimulateLengths = None,
@@ -180,6 +185,9 @@ def simulate(
     slo_e2e: s.SloE2e = None,
     slo_percentile: s.SloPercentile = None,
     slo_goodput: s.SloGoodput = None,
+    records: s.Records = None,
+    timeline: s.TimelineFile = None,
+    plot: o.Plot = None,
     compare_schedulers: s.CompareSchedulers = False,
     exercise: s.Exercise = False,
     as_json: o.Json = False,
@@ -198,6 +206,67 @@ def simulate(
         from capplan.cli.schedulers import answer
     else:
         from capplan.cli.simulate import answer
+
+    return answer(texts, as_json, output_format(form))
+
+
+@app.command()
+def pareto(
+    sweep: s.Sweep = None,
+    values: s.SweepValues = None,
+    latency: s.SweepLatency = None,
+    plan: s.PlanFile = None,
+    variant: s.Variant = None,
+    model: o.Model = None,
+    hardware: o.Hardware = None,
+    replicas: s.Replicas = None,
+    tp: o.TpOne = None,
+    pp: o.Pp = None,
+    dtype: o.Dtype = None,
+    kv_dtype: o.KvDtype = None,
+    engine: o.Engine = None,
+    engine_version: o.EngineVersion = None,
+    gpu_memory: o.GpuMemory = None,
+    gpu_memory_utilization: o.KvUtilization = None,
+    max_num_seqs: o.MaxNumSeqs = None,
+    max_num_batched_tokens: o.KvBatchedTokens = None,
+    max_model_len: o.MaxModelLen = None,
+    block_size: o.BlockSize = None,
+    num_gpu_blocks_override: s.NumGpuBlocks = None,
+    enable_chunked_prefill: s.EnableChunkedPrefill = None,
+    enable_prefix_caching: o.EnablePrefixCaching = None,
+    async_scheduling: o.AsyncScheduling = None,
+    qps: o.Qps = None,
+    users: s.Users = None,
+    think_time: s.ThinkTime = None,
+    peak_factor: o.PeakFactor = None,
+    arrivals: s.Arrivals = None,
+    prompt_tokens: s.SimulateLengths = None,
+    output_tokens: s.SimulateOutputs = None,
+    trace: s.Trace = None,
+    skip_bad_rows: s.SkipBadRows = None,
+    num_requests: s.NumRequests = None,
+    duration: s.Duration = None,
+    seed: s.Seed = None,
+    replications: s.Replications = None,
+    warmup: s.Warmup = None,
+    slo_ttft: o.SloTtft = None,
+    slo_tpot: o.SloTpot = None,
+    slo_itl: s.SloItl = None,
+    slo_e2e: s.SloE2e = None,
+    slo_percentile: s.SloPercentile = None,
+    slo_goodput: s.SloGoodput = None,
+    plot: o.Plot = None,
+    as_json: o.Json = False,
+    form: o.Format = None,
+) -> int:
+    """Throughput against latency as one setting moves: the frontier, and where it bends.
+
+    Without --qps, --users or a plan's traffic there are as many users as seats, so that no seat is
+    idle and nobody queues. Exit code 1 where no value gives a steady state.
+    """
+    texts = dict(locals())
+    from capplan.cli.pareto import answer
 
     return answer(texts, as_json, output_format(form))
 

@@ -10,6 +10,7 @@ from capplan.cli.output import show
 from capplan.performance.rates import compute_format, derated_rates
 from capplan.planner import question as q
 from capplan.planner.gpus import plan_fleet
+from capplan.planner.money import require_prices
 from capplan.render.screen import Screen
 from capplan.results.gpus import GpusInputs, GpusPlan
 
@@ -39,6 +40,9 @@ class GpusOptions(NamedTuple):
     spares: str | None
     gpus_per_node: str | None
     price: str | None
+    commitment: str | None
+    price_factor: str | None
+    idle_power: str | None
 
 
 def answer(options: GpusOptions, as_json: bool, form: str) -> int:
@@ -95,6 +99,8 @@ def _questions(options: GpusOptions, inputs: Inputs) -> tuple[list[q.Question], 
         q.Question(model.spec, found.id, found.spec, workload, limits, engine, fleet)
         for found in accelerators
     ]
+    if options.commitment is not None:
+        require_prices(questions)  # what was asked for by name is not passed over
     return questions, model.id
 
 
@@ -107,6 +113,16 @@ def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
         ),
         gpus_per_node=None if node is None else inputs.count("--gpus-per-node", node, 1, None),
         usd_per_gpu_hour=inputs.price(options.price),
+        price_tier=inputs.price_tier(options.commitment, options.price),
+        price_factor=1.0
+        if options.price_factor is None
+        else inputs.number("--price-factor", options.price_factor, least=0.001, most=10.0),
+        idle_power_fraction=inputs.share(
+            "--idle-power",
+            options.idle_power,
+            q.DEFAULT_IDLE_POWER_FRACTION,
+            "power of an idle GPU, of TDP",
+        ),
         replica_output_tokens_per_s=None
         if given is None
         else inputs.number("--replica-tokens-per-s", given, least=1e-3, most=1e9),
@@ -165,5 +181,8 @@ def _asked(questions: list[q.Question], model: str) -> GpusInputs:
         num_spare_replicas=fleet.num_spares,
         gpus_per_node=fleet.gpus_per_node,
         usd_per_gpu_hour=fleet.usd_per_gpu_hour,
+        price_tier=fleet.price_tier,
+        price_factor=fleet.price_factor,
+        idle_power_fraction=fleet.idle_power_fraction,
         replica_output_tokens_per_s=fleet.replica_output_tokens_per_s,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from capplan import units
 from capplan.errors import CapplanError, QuantityError, did_you_mean
@@ -13,7 +13,7 @@ from capplan.planner import question as defaults
 from capplan.planner.question import EngineSettings
 from capplan.results.assumptions import Assumption
 from capplan.specs.catalogue import Found, load_hardware, load_model
-from capplan.specs.hardware import HardwareSpec
+from capplan.specs.hardware import HardwareSpec, PriceTier
 from capplan.specs.kv_cache import PACKED_MLA, has_states, has_windows
 from capplan.specs.model import ModelSpec
 
@@ -149,6 +149,21 @@ class Inputs:
             return None
         value = self._read("--price", text, lambda t: units.parse_money(t, positive=True))
         return self._bounded("--price", text, value, 1e6, "$1,000,000")
+
+    def price_tier(self, text: str | None, price: str | None) -> str:
+        """A tier of prices that hardware files know."""
+        if text is None:
+            return defaults.DEFAULT_PRICE_TIER
+        if price is not None:
+            raise CapplanError(
+                "--commitment says nothing beside --price",
+                hint="leave one of them out; --price-factor scales either",
+            )
+        tiers = get_args(PriceTier)
+        if text not in tiers:
+            near = did_you_mean(text[:40], tiers) or f"one of: {', '.join(tiers)}"
+            raise CapplanError(f"--commitment: `{text[:40]}` is not a kind of price", hint=near)
+        return text
 
     def tp(self, text: str | None) -> int | None:
         """None for `auto`."""

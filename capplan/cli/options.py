@@ -182,6 +182,22 @@ GpusPerNode = Annotated[
 Price = Annotated[
     Text, _option("--price", "MONEY", "Dollars a GPU-hour [default: the list price on file].")
 ]
+Commitment = Annotated[
+    Text,
+    _option(
+        "--commitment", "TIER",
+        "Whose price of the file: on-demand, reserved, spot, marketplace, estimate "
+        "[default: on-demand].",
+    ),
+]  # fmt: skip
+PriceFactor = Annotated[
+    Text,
+    _option("--price-factor", "NUMBER", "A contract's share of that price, say 0.6 [default: 1]."),
+]
+IdlePower = Annotated[
+    Text,
+    _option("--idle-power", "SHARE", "Of TDP, drawn by a GPU without work [default: 15%]."),
+]
 Batches = Annotated[
     Text, _option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
 ]

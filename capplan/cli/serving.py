@@ -66,6 +66,7 @@ def serving_of(
         enable_chunked_prefill=flags.enable_chunked_prefill if chunked is None else chunked,
         long_prefill_token_threshold=flags.long_prefill_token_threshold or 0,
         policy="priority" if flags.scheduling_policy == "priority" else "fcfs",
+        scheduler_flags=flags.scheduler,
     )
 
 
@@ -75,6 +76,8 @@ def assume_serving(
     """What the engine's profile supplied, with the option that changes each."""
     flags = plan.engine.settings if plan else VllmEngine().settings
     config, budget = serving.config, serving.deployment.budget
+    if serving.scheduler != "vllm-v1":
+        inputs.assume("scheduler", "its documented rules, not trace-checked", "--engine")
     if options.gpu_memory_utilization is None and flags.gpu_memory_utilization is None:
         what = f"share of memory ({budget.memory_share_option})"
         inputs.assume(what, units.format_fraction(budget.memory_share), "--gpu-memory-utilization")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_INTERRUPTED, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.cli.progress import Progress
-from capplan.cli.simulation import ask
-from capplan.planner.simulate import simulate_plan
+from capplan.cli.simulation import Asked, ask
+from capplan.planner.simulate import SimulateAnswer, simulate_plan
 from capplan.render.screen import Screen
 
 SCHEMA = "capplan.simulate/1"
@@ -24,16 +26,61 @@ def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
         if has_variants(texts["plan"]):
             return answer_side_by_side(texts, as_json, form)
     inputs = Inputs()
+    files = _Files(texts["records"], texts["timeline"], texts["plot"])
+    files.check()
     asked = ask(texts, inputs)
     with Progress("simulating") as progress:
-        found = simulate_plan(asked.question, progress)
+        found = simulate_plan(asked.question, progress, keep_timeline=files.timeline is not None)
 
     def screen() -> Screen:
         from capplan.render.simulate import screen as render
 
         return render(found.result, asked.inputs, inputs.assumptions)
 
+    files.write(found, asked)
     show(SCHEMA, asked.inputs, inputs.assumptions, found.result, screen, as_json=as_json, form=form)
     if found.result.end == "interrupted":
         return EXIT_INTERRUPTED
     return EXIT_FINE if found.result.feasible else EXIT_NO
+
+
+class _Files(NamedTuple):
+    """What is written beside the answer, before it: an answer is whole, or there is none."""
+
+    records: str | None
+    timeline: str | None
+    plot: str | None
+
+    def check(self) -> None:
+        """Refuse, before any work, what could not be written."""
+        from capplan.render.new_file import check_new_file
+
+        if self.records is not None:
+            check_new_file(self.records, "--records", (".csv", ".jsonl"))
+        if self.timeline is not None:
+            check_new_file(self.timeline, "--timeline", (".json",))
+        if self.plot is not None:
+            from capplan.render.plot_file import check_file
+
+            check_file(self.plot, "simulation.png")
+
+    def write(self, found: SimulateAnswer, asked: Asked) -> None:
+        said = environment().stderr
+        if self.records is not None:
+            from capplan.render.simulate_records import write
+
+            rows = found.rows()
+            write(rows, Path(self.records))
+            said.write(f"wrote {self.records}: {len(rows):,} requests\n")
+        if self.timeline is not None:
+            from capplan.render.simulate_timeline import write as write_timeline
+
+            timeline = found.timeline()
+            write_timeline(timeline, Path(self.timeline))
+            part = "" if timeline.is_whole else f": the first {timeline.until_s:.3g} s"
+            said.write(f"wrote {self.timeline}{part}; open it in ui.perfetto.dev\n")
+        if self.plot is not None:
+            from capplan.render.simulate_plot import write as write_plot
+
+            write_plot(found.result, found.curves(), asked.inputs, Path(self.plot))
+            said.write(f"wrote {self.plot}\n")

@@ -28,6 +28,13 @@ SimulateLengths = Annotated[
 SimulateOutputs = Annotated[
     Text, option("--output-tokens", "TOKENS|DIST", "Outputs, in the same form [default: 256].")
 ]
+Users = Annotated[
+    Text, option("--users", "N", "So many users in a closed loop, in place of --qps.")
+]
+ThinkTime = Annotated[
+    Text,
+    option("--think-time", "DURATION|DIST", "Of a user after an answer: 2s, exponential:10s."),
+]
 Arrivals = Annotated[
     Text,
     option(
@@ -79,6 +86,27 @@ EnableChunkedPrefill = Annotated[
         help="Prompts may be split over steps [default: the engine's].",
         show_default=False,
     ),
+]
+Sweep = Annotated[
+    Text,
+    option(
+        "--sweep", "SETTING",
+        "max_num_seqs, max_num_batched_tokens, tp, replicas or qps [default: max_num_seqs].",
+    ),
+]  # fmt: skip
+SweepValues = Annotated[
+    Text, option("--values", "N[,N...]", "Of the swept setting [default: powers of two].")
+]
+SweepLatency = Annotated[
+    Text,
+    option("--latency", "ttft|tpot|itl|e2e", "Set against throughput [default: ttft]."),
+]
+Records = Annotated[
+    Text, option("--records", "FILE", "Also write every request to a new .csv or .jsonl file.")
+]
+TimelineFile = Annotated[
+    Text,
+    option("--timeline", "FILE", "Also write the steps to a new .json file that Perfetto opens."),
 ]
 CompareSchedulers = Annotated[
     bool,

@@ -10,7 +10,13 @@ from typing import Any, NamedTuple, TypeVar
 from capplan import units
 from capplan.cli.inputs import Inputs
 from capplan.cli.serving import ServingOptions, assume_serving, replicas_of, serving_of
-from capplan.cli.traffic import TrafficOptions, folder_of, is_stationary, traffic_spec
+from capplan.cli.traffic import (
+    TrafficOptions,
+    folder_of,
+    in_a_loop,
+    is_stationary,
+    traffic_spec,
+)
 from capplan.errors import CapplanError
 from capplan.planner import question as defaults
 from capplan.planner.serving import Serving
@@ -58,16 +64,18 @@ class Asked:
 Options = TypeVar("Options", ServingOptions, TrafficOptions, RunOptions)
 
 
-def ask(texts: Mapping[str, Any], inputs: Inputs) -> Asked:
+def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -> Asked:
     """`texts` are all options of the command by name, `variant` one of the plan's.
 
-    Raises CapplanError.
+    `users` makes a closed loop of so many where nobody says who comes. Raises CapplanError.
     """
     serving_options = _pick(ServingOptions, texts)
     traffic_options = _pick(TrafficOptions, texts)
     options = _pick(RunOptions, texts)
     plan, document = _plan(options.plan, options.variant)
     spec = traffic_spec(traffic_options, plan, inputs)
+    if users is not None:
+        spec = in_a_loop(spec, users)
     folder = folder_of(options.plan, traffic_options)
     seed = spec.seed
     traffic = requests_of(spec, seed, folder)

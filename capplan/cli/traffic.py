@@ -14,12 +14,13 @@ from capplan.specs.plan import Plan
 from capplan.specs.rates import ConstantRate
 from capplan.specs.traffic import TrafficClass, TrafficSpec
 
-# Enough for a P99 with a hundred requests beyond it, over in a fraction of a second.
-DEFAULT_NUM_REQUESTS = 10_000
+RAMP_UP_S_PER_USER = 0.1
 
 
 class TrafficOptions(NamedTuple):
     qps: str | None
+    users: str | None
+    think_time: str | None
     peak_factor: str | None
     arrivals: str | None
     prompt_tokens: str | None
@@ -33,6 +34,7 @@ class TrafficOptions(NamedTuple):
 
 _FIELDS = {
     "qps": ("rate", "--qps"),
+    "closed_loop": ("closed_loop", "--users"),
     "peak_factor": ("peak_factor", "--peak-factor"),
     "arrivals": ("arrivals", "--arrivals"),
     "prompt_tokens": ("prompt", "--prompt-tokens"),
@@ -54,6 +56,10 @@ def traffic_spec(options: TrafficOptions, plan: Plan | None, inputs: Inputs) -> 
         _checked({name: value}, name)
     if {"requests", "duration"} & laid.keys():
         base = _without(base, "requests", "duration")
+    if "closed_loop" in laid:
+        base = _without(base, "rate", "arrivals", "peak_factor", "trace")
+    if "rate" in laid:
+        base = _without(base, "closed_loop", "trace")
     if "trace" in laid:
         base = _without(base, "rate", "arrivals", "prompt", "output", "chat", "closed_loop")
     given = {field: getattr(base, field) for field in base.model_fields_set}
@@ -66,6 +72,12 @@ def _values(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
         name: text for name, text in options._asdict().items() if text is not None
     }
     skip = found.pop("skip_bad_rows", False)
+    users, think = found.pop("users", None), found.pop("think_time", None)
+    if users is not None:
+        number = inputs.whole("--users", users, least=1, most=1_000_000)
+        found["closed_loop"] = {"users": number} | ({"think_time": think} if think else {})
+    elif think is not None:
+        raise CapplanError("--think-time says nothing without --users")
     for name in ("num_requests", "seed"):
         if name in found:
             found[name] = inputs.whole(_FIELDS[name][1], found[name], least=int(name != "seed"))
@@ -99,6 +111,19 @@ def _checked(values: dict[str, Any], *laid: str) -> TrafficSpec:
         if isinstance(original, SpecError):
             raise CapplanError(f"{option} {original}", hint=original.hint) from None
         raise CapplanError(f"{option}: {fault['msg'].lower()}") from None
+
+
+def in_a_loop(spec: TrafficSpec, users: int) -> TrafficSpec:
+    """The same requests from so many users, each with one under way.
+
+    Enough of them that a P99 has ten beyond it after a warm-up in which everybody is served a few
+    times. The users begin one after the other: all at once would move in step for ever.
+    """
+    given = {f: getattr(spec, f) for f in spec.model_fields_set if f not in ("rate", "arrivals")}
+    given["closed_loop"] = {"users": users, "ramp_up": f"{users * RAMP_UP_S_PER_USER:g}s"}
+    if spec.requests is None and spec.duration is None:
+        given["requests"] = 1500 + 6 * users
+    return TrafficSpec.model_validate(given)
 
 
 def is_stationary(spec: TrafficSpec) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from capplan.errors import CapplanError, UnsupportedError, did_you_mean
 from capplan.formulas.statistics import percentile_of, samples_needed
+from capplan.planner.engine_loop import V0_WATERMARK
 from capplan.planner.simulate import Progress
 from capplan.results.schedulers import SchedulerRow, SchedulersResult
 from capplan.simulator.config import SchedulerConfig
@@ -32,8 +33,6 @@ from capplan.simulator.simulate import open_replica
 from capplan.simulator.step_statistics import StepStatistics
 from capplan.simulator.step_time import StepTime
 from capplan.simulator.traffic.traffic import Traffic
-
-V0_WATERMARK = 0.01  # vLLM 0.4 to 0.7: BlockSpaceManager
 
 
 @dataclass(frozen=True, slots=True)

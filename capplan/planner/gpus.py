@@ -15,6 +15,7 @@ from capplan.planner.bounds import (
     most_requests_per_s,
     size,
 )
+from capplan.planner.money import with_money_and_power
 from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep, Replica
@@ -118,8 +119,9 @@ def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...])
     operating = replica.mean_step_at_rate(per_replica) or sizing.best_step
     most = most_requests_per_s(question, sizing.best_step)
     binding, limit = binding_of(replica, bounds, sizing.best_step)
-    return replace(
-        _priced(_base(question), question, fleet.num_gpus),
+    busy = per_replica / most
+    answer = replace(
+        _base(question),
         feasible=True,
         binding=binding,
         binding_limit=limit,
@@ -131,13 +133,11 @@ def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...])
         bounds=bounds,
         replica=_replica_facts(replica, sizing.best_step),
         service_levels=_service_levels(question, operating),
-        busy_fraction=per_replica / most,
-        busy_fraction_with_spares=per_replica
-        / most
-        * num_replicas
-        / (num_replicas + question.fleet.num_spares),
+        busy_fraction=busy,
+        busy_fraction_with_spares=busy * num_replicas / (num_replicas + question.fleet.num_spares),
         tp_options=options,
     )
+    return with_money_and_power(answer, question, replica)
 
 
 def _replica_facts(replica: Replica, best: MeanStep) -> ReplicaFacts:
@@ -161,28 +161,6 @@ def _service_levels(question: Question, step: MeanStep) -> tuple[ServiceLevel, .
     if question.workload.output_tokens > 1:
         levels.append(ServiceLevel("TPOT", question.limits.slo_tpot_s, step.step_time_s))
     return tuple(levels)
-
-
-def _priced(plan: GpusPlan, question: Question, num_gpus: int) -> GpusPlan:
-    price = question.fleet.usd_per_gpu_hour
-    source: str | None = "--price"
-    if price is None:
-        listed = question.hardware.list_price
-        if listed is None:
-            return plan
-        price = listed.usd_per_gpu_hour
-        where = " ".join(part for part in (listed.provider, listed.instance) if part)
-        source = f"{where}, {listed.tier}, {listed.as_of.isoformat()}"
-    per_hour = price * num_gpus
-    workload = question.workload
-    tokens_per_s = workload.arrival_rate_per_s * workload.output_tokens
-    return replace(
-        plan,
-        usd_per_gpu_hour=price,
-        usd_per_hour=per_hour,
-        usd_per_million_output_tokens=capacity.usd_per_million_tokens(per_hour, tokens_per_s),
-        price_source=source,
-    )
 
 
 def _option(sizing: Sizing) -> TpOption:
@@ -237,6 +215,8 @@ def _base(question: Question) -> GpusPlan:
         usd_per_hour=None,
         usd_per_million_output_tokens=None,
         price_source=None,
+        cost=None,
+        power=None,
         tp_options=(),
         suggestions=(),
     )

@@ -18,6 +18,9 @@ DEFAULT_OUTPUT_TOKENS = 256
 DEFAULT_SLO_TTFT_S = 0.4
 DEFAULT_SLO_TPOT_S = 0.025
 DEFAULT_NUM_SPARES = 1
+DEFAULT_PRICE_TIER = "on-demand"
+# A GPU with a model loaded and nothing to do; 60 to 120 W of 400 to 700 W are usual.
+DEFAULT_IDLE_POWER_FRACTION = 0.15
 # vLLM's own defaults: share of the visible memory, KV block, tokens a step.
 DEFAULT_GPU_MEMORY_UTILIZATION = 0.9
 DEFAULT_BLOCK_SIZE = 16
@@ -97,6 +100,9 @@ class FleetSettings:
     num_spares: int = DEFAULT_NUM_SPARES
     gpus_per_node: int | None = None
     usd_per_gpu_hour: float | None = None
+    price_tier: str = DEFAULT_PRICE_TIER
+    price_factor: float = 1.0
+    idle_power_fraction: float = DEFAULT_IDLE_POWER_FRACTION
     replica_output_tokens_per_s: float | None = None  # measured by the user; replaces our model
 
 

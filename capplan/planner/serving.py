@@ -25,9 +25,11 @@ from capplan.simulator.model_step_time import ModelStepTime
 from capplan.specs.engine import EngineSpec, version_key
 from capplan.specs.engine_performance import engine_performance
 from capplan.specs.kv_cache import has_states
+from capplan.specs.plan_engine import DEFAULT_SCHEDULER_FLAGS, SchedulerFlags
 
 # From this version on the scheduler follows the current rules; 0.11 stands for those before.
 _CURRENT_RULES_SINCE = "0.13"
+Scheduler = Literal["vllm-v1", "vllm-v0", "sglang", "tensorrt-llm"]
 _GROUP_KINDS: dict[str, Literal["full", "sliding", "mamba"]] = {
     "full": "full",
     "sliding": "sliding",
@@ -52,6 +54,7 @@ class Serving:
     enable_chunked_prefill: bool | None = None
     long_prefill_token_threshold: int = 0
     policy: Literal["fcfs", "priority"] = "fcfs"
+    scheduler_flags: SchedulerFlags = DEFAULT_SCHEDULER_FLAGS
 
     @property
     def num_gpus(self) -> int:
@@ -62,15 +65,24 @@ class Serving:
         return self.deployment.engine.profile
 
     @cached_property
-    def rules(self) -> EngineRules:
-        """Raises UnsupportedError for engines whose scheduler is not known."""
+    def scheduler(self) -> Scheduler:
+        """Whose rules are simulated; raises UnsupportedError where none are known."""
         profile = self.profile
-        if profile.engine != "vllm" or profile.core != "v1":
-            raise UnsupportedError(
-                f"the scheduler of {profile.name} is not simulated",
-                hint="simulated are vLLM's V1 engines: --engine-version 0.8 or later",
-            )
-        newer = version_key(profile.versions.first) >= version_key(_CURRENT_RULES_SINCE)
+        if profile.engine in ("sglang", "tensorrt-llm"):
+            return "sglang" if profile.engine == "sglang" else "tensorrt-llm"
+        if profile.engine == "vllm":
+            return "vllm-v1" if profile.core == "v1" else "vllm-v0"
+        raise UnsupportedError(
+            f"the scheduler of {profile.name} is not simulated",
+            hint="simulated are vLLM, SGLang and TensorRT-LLM: --engine",
+        )
+
+    @cached_property
+    def rules(self) -> EngineRules:
+        """Of vLLM V1; the others have one set of rules."""
+        if self.scheduler != "vllm-v1":
+            return CURRENT
+        newer = version_key(self.profile.versions.first) >= version_key(_CURRENT_RULES_SINCE)
         return CURRENT if newer else VLLM_0_11
 
     @cached_property

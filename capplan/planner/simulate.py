@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from capplan.planner.engine_loop import open_engine
 from capplan.planner.serving import Serving
-from capplan.results.simulate import Curves, SimulateResult
+from capplan.results.simulate import Curves, RequestRow, SimulateResult, Timeline
 from capplan.simulator.curves import curves
 from capplan.simulator.fleet.settings import FleetSettings
 from capplan.simulator.fleet.simulate import simulate_fleet
 from capplan.simulator.loop import ReplicaLoop
-from capplan.simulator.metrics import Limit, Yardstick, measure
+from capplan.simulator.metrics import Limit, Yardstick, measure, window_of
 from capplan.simulator.requests import RequestRecord
 from capplan.simulator.run_data import RunData, of_outcome
-from capplan.simulator.simulate import open_replica
 from capplan.simulator.step_statistics import StepStatistics
+from capplan.simulator.timeline import (
+    MAX_SLICES,
+    TimelineStatistics,
+    request_rows,
+    timeline_of,
+)
 from capplan.simulator.traffic.traffic import Traffic
 
 REPORT_EVERY = 256  # answers
@@ -55,8 +61,23 @@ class SimulateQuestion:
 @dataclass(frozen=True)
 class SimulateAnswer:
     result: SimulateResult
-    curves: Curves
     runs: tuple[RunData, ...]
+    yardstick: Yardstick
+
+    def curves(self) -> Curves:
+        """For plots, of the first replication."""
+        return curves(self.runs[0], self.result, self.yardstick)
+
+    def rows(self) -> list[RequestRow]:
+        """Every request of every replication."""
+        starts = [window_of(run, self.yardstick).start_s for run in self.runs]
+        each = zip(self.runs, starts, strict=True)
+        return [row for i, (run, at) in enumerate(each) for row in request_rows(run, i, at)]
+
+    def timeline(self) -> Timeline:
+        """The beginning of the first replication, where it was asked to be kept."""
+        run = self.runs[0]
+        return timeline_of(run, request_rows(run, 0, window_of(run, self.yardstick).start_s))
 
 
 # Told how many requests have been answered, and of how many (None: nobody knows).
@@ -64,27 +85,29 @@ Progress = Callable[[int, int | None], object]
 
 
 def simulate_plan(
-    question: SimulateQuestion, progress: Progress = lambda _done, _of: None
+    question: SimulateQuestion,
+    progress: Progress = lambda _done, _of: None,
+    *,
+    keep_timeline: bool = False,
 ) -> SimulateAnswer:
     """Run every replication. Ctrl-C ends at once, with what is known so far."""
     runs: list[RunData] = []
     for number in range(question.num_replications):
-        run = _run(question, question.seed + number, progress)
+        run = _run(question, question.seed + number, progress, keep_timeline and not number)
         runs.append(run)
         if run.end == "interrupted":
             break
-    result = measure(runs, question.yardstick)
-    return SimulateAnswer(result, curves(runs[0], result, question.yardstick), tuple(runs))
+    return SimulateAnswer(measure(runs, question.yardstick), tuple(runs), question.yardstick)
 
 
-def _run(question: SimulateQuestion, seed: int, progress: Progress) -> RunData:
+def _run(question: SimulateQuestion, seed: int, progress: Progress, keep_timeline: bool) -> RunData:
     serving, traffic = question.serving, question.traffic(seed)
-    config, step_time = serving.config, serving.step_time
     statistics: list[StepStatistics] = []
     num_answered = 0
 
     def make(on_finish: Callable[[RequestRecord], object]) -> ReplicaLoop:
-        watch = StepStatistics()
+        most = MAX_SLICES // serving.num_replicas
+        watch = TimelineStatistics(most) if keep_timeline else StepStatistics()
         statistics.append(watch)
 
         def finished(record: RequestRecord) -> None:
@@ -94,7 +117,7 @@ def _run(question: SimulateQuestion, seed: int, progress: Progress) -> RunData:
                 progress(num_answered, traffic.num_requests)
             on_finish(record)
 
-        return open_replica(config, step_time, finished, watch=watch)
+        return open_engine(serving, finished, watch)
 
     outcome = simulate_fleet(traffic, make, replace(question.fleet, seed=seed))
     front_end_s = serving.overheads.ttft_s

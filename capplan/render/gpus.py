@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from capplan.render import shows
+from capplan.render.money import money_and_power
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
 from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, ServiceLevel
@@ -69,6 +70,8 @@ def _plan_tables(plan: GpusPlan, inputs: Inputs) -> list[Table]:
     tables = [_service_levels(plan.service_levels), _bounds(plan, inputs)]
     if len(plan.tp_options) > 1:
         tables.append(_tp_options(plan))
+    if plan.cost or plan.power:
+        tables.append(money_and_power(plan.cost, plan.power))
     return tables
 
 
@@ -225,9 +228,12 @@ def _for_programs(result: GpusResult) -> Table:
         "num_gpus_rounded", "concurrency", "usd_per_hour", "usd_per_million_output_tokens",
     ]  # fmt: skip
     bounds = [field.name for field in fields(Bounds)]
+    beside = ["usd_per_month", "peak_power_w", "average_power_w"]
     rows = [
         [getattr(plan, name) for name in names]
+        + [plan.cost.usd_per_month if plan.cost else None]
+        + [getattr(plan.power, name) if plan.power else None for name in beside[1:]]
         + [getattr(plan.bounds, name) if plan.bounds else None for name in bounds]
         for plan in result.candidates
     ]
-    return Table("plans", [Column(name, name) for name in [*names, *bounds]], rows)
+    return Table("plans", [Column(name, name) for name in [*names, *beside, *bounds]], rows)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
+from capplan.render.replicas import replica_table
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.simulate_tsv import for_programs
 from capplan.results.assumptions import Assumption
 from capplan.results.simulate import (
-    Latency,
     Percentile,
     ServiceLevel,
     SimulateInputs,
@@ -32,6 +32,11 @@ MODELLED = (
     "Queueing, batching and memory follow the engine's own scheduler step for step; how long a "
     "step takes is the performance model's, at the rates under Assumed."
 )
+DOCUMENTED = (
+    "Queueing, batching and memory follow the engine's documented rules, which were not compared "
+    "with recorded steps; how long a step takes is the performance model's, at the rates under "
+    "Assumed."
+)
 
 
 def screen(
@@ -43,12 +48,14 @@ def screen(
     if result.latencies and result.num_measured:
         tables.append(_latencies(result))
     tables.append(_load(result, inputs))
+    if len(result.replicas) > 1:
+        tables.append(replica_table(result.replicas))
     return Screen(
         headline=_headline(result, inputs),
         tables=tables,
         notes=_notes(result, inputs),
         assumptions=assumptions,
-        next_commands=_next(inputs),
+        next_commands=[f"capplan pareto {question(inputs, assumptions)}".rstrip()],
         tsv=for_programs(result, inputs),
     )
 
@@ -243,17 +250,13 @@ def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
         )
     elif result.bottleneck == "kv":
         notes.append("The KV pool ran full: requests were evicted and computed again.")
-    return [*notes, MODELLED]
+    return [*notes, MODELLED if "(V1)" in inputs.engine else DOCUMENTED]
 
 
-def _next(inputs: SimulateInputs) -> list[str]:
-    what = f"--plan {inputs.plan}"
-    if inputs.plan is None:
-        what = f"--model {inputs.model} --hardware {inputs.hardware}"
-        if inputs.arrival_rate_per_s is not None:
-            what += f" --qps {inputs.arrival_rate_per_s:g}"
-    return [f"capplan pareto {what}"]
-
-
-def latency(result: SimulateResult, key: str) -> Latency | None:
-    return next((found for found in result.latencies if found.key == key), None)
+def question(inputs: SimulateInputs, assumptions: Sequence[Assumption]) -> str:
+    """The options that ask about the same deployment, those left out that were not given."""
+    if inputs.plan is not None:
+        return f"--plan {inputs.plan} "
+    assumed = {assumption.option for assumption in assumptions}
+    given = {"--model": inputs.model, "--hardware": inputs.hardware}
+    return "".join(f"{option} {name} " for option, name in given.items() if option not in assumed)

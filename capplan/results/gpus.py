@@ -32,6 +32,9 @@ class GpusInputs:
     num_spare_replicas: int
     gpus_per_node: int | None
     usd_per_gpu_hour: float | None
+    price_tier: str
+    price_factor: float
+    idle_power_fraction: float
     replica_output_tokens_per_s: float | None
 
 
@@ -93,6 +96,44 @@ class ReplicaFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """The bill for all GPUs that are paid for: spares and whole nodes included.
+
+    The bill is dealt out by what the GPUs do: prefill and decode in proportion to their time, so
+    that prompt tokens and output tokens at these prices add up to it.
+    """
+
+    usd_per_gpu_hour_listed: float
+    price_factor: float  # discount of a commitment or spot, 1 at the list price
+    usd_per_gpu_hour: float
+    tier: str  # on-demand | reserved | spot | marketplace | estimate | given
+    as_of: str | None  # YYYY-MM-DD; None where the user gave the price
+    source: str
+    num_gpus: int
+    usd_per_hour: float
+    usd_per_month: float
+    hours_per_month: float
+    prefill_time_fraction: float
+    usd_per_million_tokens: float  # prompt and output alike
+    usd_per_million_prompt_tokens: float
+    usd_per_million_generated_tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Of the GPUs alone: no hosts, network or cooling."""
+
+    tdp_w_per_gpu: float
+    num_gpus: int
+    peak_power_w: float  # TDP of all GPUs
+    idle_fraction: float  # of TDP, by a GPU without work
+    busy_fraction: float  # over spares and the rest of the nodes
+    average_power_w: float
+    kwh_per_million_tokens: float  # prompt and output alike
+    kwh_per_million_output_tokens: float  # all energy over output tokens alone
+
+
+@dataclass(frozen=True, slots=True)
 class GpusPlan:
     """The answer for one accelerator. Counts are None where the question is infeasible."""
 
@@ -121,6 +162,8 @@ class GpusPlan:
     usd_per_hour: float | None
     usd_per_million_output_tokens: float | None
     price_source: str | None
+    cost: Cost | None
+    power: Power | None
     tp_options: tuple[TpOption, ...]
     suggestions: tuple[Suggestion, ...]
 

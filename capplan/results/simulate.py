@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,21 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaLoad:
+    """What one replica did over the whole run, all its lives together."""
+
+    index: int
+    num_sent: int  # attempts that the router sent there
+    num_answered: int
+    num_failures: int
+    busy_fraction: float
+    max_running: int
+    prefix_hit_fraction: float | None  # of the prompt tokens that were answered
+    num_preemptions: int
+    scheduled_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Unanswered:
     """Requests without an answer: timed out, rejected, failed, refused, unfinished; and why."""
 
@@ -160,6 +176,7 @@ class SimulateResult:
     saturation: Saturation
     drain_s: float  # from the last arrival until all had left
     usage: Usage
+    replicas: tuple[ReplicaLoad, ...]
     bottleneck: str | None  # seats | kv | None
 
 
@@ -181,3 +198,53 @@ class Curves:
     distributions: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
     last_arrival_s: float
     warmup_s: float
+
+
+class RequestRow(NamedTuple):
+    """One request for `--records`; times on the simulation's clock, None where none came."""
+
+    replication: int
+    id: str
+    replica: int | None
+    end: str  # ok, timed out, rejected, failed, refused, unfinished
+    arrival_s: float
+    first_scheduled_s: float | None
+    first_token_s: float | None
+    finish_s: float | None
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int | None
+    num_preemptions: int | None
+    queue_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    e2e_s: float | None
+    measured: bool  # counts for the percentiles
+
+
+class StepSlice(NamedTuple):
+    """One step, or a stretch of steps of decodes only."""
+
+    start_s: float
+    duration_s: float
+    num_steps: int
+    num_decodes: int
+    prefill_tokens: int
+
+
+class LoadSample(NamedTuple):
+    time_s: float
+    num_running: int
+    num_waiting: int
+    num_used_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The first part of a run, up to ``until_s``: by replica, and request by request."""
+
+    steps: tuple[tuple[StepSlice, ...], ...]
+    loads: tuple[tuple[LoadSample, ...], ...]
+    requests: tuple[RequestRow, ...]
+    until_s: float
+    is_whole: bool

@@ -19,6 +19,7 @@ from capplan.results.simulate import (
     Usage,
 )
 from capplan.simulator.latencies import NAMES, VALUES, Section, enough, latencies, values_of
+from capplan.simulator.replica_loads import together
 from capplan.simulator.requests import RequestRecord
 from capplan.simulator.run_data import RunData
 from capplan.simulator.saturation import saturation
@@ -92,7 +93,7 @@ class Window:
 
 def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
     """The result of one run, or of several replications together."""
-    windows = [_window(run, yardstick) for run in runs]
+    windows = [window_of(run, yardstick) for run in runs]
     sections = _sections(windows)
     found = latencies(sections, _percentiles(yardstick))
     # All replications are judged, the worst is shown.
@@ -134,6 +135,7 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
         saturation=state,
         drain_s=max(run.end_s - run.last_arrival_s for run in runs),
         usage=usage,
+        replicas=together([run.loads for run in runs]),
         bottleneck=_bottleneck(usage, yardstick),
     )
 
@@ -147,7 +149,8 @@ def _percentiles(yardstick: Yardstick) -> tuple[float, ...]:
     return tuple(sorted({*yardstick.percentiles, *asked}))
 
 
-def _window(run: RunData, yardstick: Yardstick) -> Window:
+def window_of(run: RunData, yardstick: Yardstick) -> Window:
+    """The part of a run that counts."""
     if not yardstick.stationary:
         return Window(run, max(yardstick.warmup_s or 0.0, run.measured_from_s), run.end_s)
     start_s = run.settled_s if yardstick.warmup_s is None else yardstick.warmup_s

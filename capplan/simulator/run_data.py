@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from capplan.formulas.statistics import warmup_batches
-from capplan.simulator.fleet.records import FleetOutcome
+from capplan.results.simulate import ReplicaLoad
+from capplan.simulator.fleet.records import ClientRecord, FleetOutcome
+from capplan.simulator.replica_loads import replica_loads
 from capplan.simulator.requests import Outcome, RequestRecord
 from capplan.simulator.step_statistics import StepStatistics
 
@@ -35,10 +37,13 @@ class RunData:
     failed_at: Sequence[float] = ()  # when those were first sent, in rising order
     ends_unanswered: Sequence[float] = ()  # and when they left
     refusals: Counter[str] = field(default_factory=Counter)  # by reason
+    unanswered: Sequence[ClientRecord] = ()  # the same, as their clients know them
+    replica_of: Mapping[str, int] = field(default_factory=dict)  # where there are several
     num_attempts: int = 0
     attempt_ttfts_s: Sequence[float] = ()  # from the attempt that was answered; where some retried
     scheduled_tokens: int = 0
     wasted_tokens: int = 0
+    loads: Sequence[ReplicaLoad] = ()  # a replica each
 
     @property
     def last_arrival_s(self) -> float:
@@ -104,10 +109,15 @@ def of_outcome(
         failed_at=sorted(client.sent_s for client in others),
         ends_unanswered=[client.end_s for client in others if client.end != "unfinished"],
         refusals=Counter(refusal.reason for life in lives for refusal in life.rejected),
+        unanswered=others,
+        replica_of={c.id: c.replica for c in outcome.clients if c.replica is not None}
+        if num_replicas > 1
+        else {},
         num_attempts=counts.num_attempts,
         attempt_ttfts_s=attempt_ttfts_s,
         scheduled_tokens=counts.computed_tokens,
         wasted_tokens=counts.wasted_tokens,
+        loads=replica_loads(outcome),
     )
 
 

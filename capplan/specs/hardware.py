@@ -81,11 +81,14 @@ class Node(Spec):
     note: Text | None = None
 
 
+PriceTier = Literal["on-demand", "reserved", "spot", "marketplace", "estimate"]
+
+
 class Price(Spec):
     provider: Text
     instance: Text | None = None
     region: Text | None = None
-    tier: Literal["on-demand", "reserved", "spot", "marketplace", "estimate"] = "on-demand"
+    tier: PriceTier = "on-demand"
     usd_per_gpu_hour: Annotated[float, Strict(), Field(gt=0, lt=10_000, allow_inf_nan=False)]
     as_of: Date
     source: Text
@@ -162,4 +165,8 @@ class HardwareSpec(Spec):
     @property
     def list_price(self) -> Price | None:
         """The price that a plan assumes: the first on-demand one of the file."""
-        return next((price for price in self.prices if price.tier == "on-demand"), None)
+        return self.price_of("on-demand")
+
+    def price_of(self, tier: str) -> Price | None:
+        """The first price of a tier, as the file orders them."""
+        return next((price for price in self.prices if price.tier == tier), None)

@@ -6,14 +6,32 @@ the same into one set of names, vLLM's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, Strict
 
 from capplan.specs.fields import Count, CountOrZero, Flag, Fraction, Spec, Text
 
 VersionText = Annotated[str, Field(pattern=r"^v?\d+\.\d+(\.\d+)?\S*$", max_length=40)]
+
+Conservativeness = Annotated[float, Strict(), Field(ge=0, le=100, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerFlags:
+    """What only one engine's scheduler has, under its own names; defaults are the engines'."""
+
+    max_prefill_tokens: int = 16384  # SGLang
+    scheduler_recv_interval: int = 1
+    schedule_conservativeness: float = 1.0
+    enable_mixed_chunk: bool = False
+    capacity_scheduler_policy: str = "GUARANTEED_NO_EVICT"  # TensorRT-LLM
+    batch_wait_timeout_iters: int = 0
+    batch_wait_max_tokens_ratio: float = 0.0
+
+
+DEFAULT_SCHEDULER_FLAGS = SchedulerFlags()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +52,7 @@ class FlagValues:
     async_scheduling: bool | None = None
     long_prefill_token_threshold: int | None = None
     scheduling_policy: str | None = None
+    scheduler: SchedulerFlags = DEFAULT_SCHEDULER_FLAGS
 
 
 class _Engine(Spec):
@@ -95,6 +114,9 @@ class SglangEngine(_Engine):
     page_size: Count | None = None
     disable_radix_cache: Flag | None = None
     disable_overlap_schedule: Flag | None = None
+    scheduler_recv_interval: Count | None = None
+    schedule_conservativeness: Conservativeness | None = None
+    enable_mixed_chunk: Flag | None = None
 
     @property
     def settings(self) -> FlagValues:
@@ -109,6 +131,7 @@ class SglangEngine(_Engine):
             block_size=self.page_size,
             enable_prefix_caching=_negated(self.disable_radix_cache),
             async_scheduling=_negated(self.disable_overlap_schedule),
+            scheduler=_scheduler_flags(self),
         )
 
 
@@ -123,6 +146,9 @@ class TensorrtLlmEngine(_Engine):
     tokens_per_block: Count | None = None
     enable_block_reuse: Flag | None = None
     enable_chunked_prefill: Flag | None = None
+    capacity_scheduler_policy: Literal["GUARANTEED_NO_EVICT", "MAX_UTILIZATION"] | None = None
+    batch_wait_timeout_iters: CountOrZero | None = None
+    batch_wait_max_tokens_ratio: Fraction | None = None
 
     @property
     def settings(self) -> FlagValues:
@@ -137,7 +163,15 @@ class TensorrtLlmEngine(_Engine):
             block_size=self.tokens_per_block,
             enable_prefix_caching=self.enable_block_reuse,
             enable_chunked_prefill=self.enable_chunked_prefill,
+            scheduler=_scheduler_flags(self),
         )
+
+
+def _scheduler_flags(engine: _Engine) -> SchedulerFlags:
+    """Those that the plan gives; the engine's defaults for the rest."""
+    names = (field.name for field in fields(SchedulerFlags))
+    given = {name: getattr(engine, name, None) for name in names}
+    return SchedulerFlags(**{name: value for name, value in given.items() if value is not None})
 
 
 def _negated(flag: bool | None) -> bool | None:
