@@ -14,9 +14,7 @@ from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_record import StepRecord
 
-# An open loop at a steady rate is simulated for so many requests at most; longer runs of
-# benchmarks repeat the same statistics (docs/accuracy.md has the effect).
-_MOST_OPEN_REQUESTS = 4000
+# Of a benchmark that goes on for a time; more would change its mean by less than a thousandth.
 _MOST_BURST_REQUESTS = 30_000
 _OPEN = ("poisson", "constant-rate")
 _FEW_REQUESTS, _SEEDS = 500, 3
@@ -87,8 +85,6 @@ def _of_replica(load: Load, replicas: int) -> Load:
     """The load of one of several replicas: clients and rates are shared out evenly."""
     num = max(1, math.ceil(load.num_requests / replicas))
     rate = load.rate_per_s / replicas
-    if load.kind in ("poisson", "constant-rate"):
-        num = min(num, _MOST_OPEN_REQUESTS)
     concurrency = math.ceil(load.concurrency / replicas) if load.concurrency else 0
     return replace(load, num_requests=num, rate_per_s=rate, concurrency=concurrency)
 

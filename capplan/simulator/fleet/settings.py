@@ -7,9 +7,8 @@ from itertools import pairwise
 from math import inf
 from typing import Literal
 
-RouterPolicy = Literal[
-    "round-robin", "random", "random-of-two", "least-requests", "least-kv", "prefix-aware"
-]
+from capplan.specs.clients import RouterPolicy
+
 Trouble = Literal["timed out", "rejected", "failed"]
 
 
