@@ -129,7 +129,8 @@ def _check_failures(plan: Plan, num_replicas: int, document: Document) -> None:
     try:
         check_failures(plan.failures, num_replicas)
     except SpecError as error:
-        name = ".".join(str(step) for step in error.path)
+        section, index, field = error.path
+        name = f"{section}[{index}].{field}"
         raise CapplanError(
             f"`{name}` {error}", hint=error.hint, location=document.locate(error.path)
         ) from None
