@@ -13,6 +13,7 @@ from capplan.cli.inputs import Inputs
 from capplan.cli.serving import ServingOptions, assume_serving, replicas_of, serving_of
 from capplan.cli.traffic import (
     TrafficOptions,
+    fewer,
     folder_of,
     in_a_loop,
     is_stationary,
@@ -78,11 +79,13 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
     if users is not None:
         spec = in_a_loop(spec, users)
     folder = folder_of(options.plan, traffic_options)
-    seed = spec.seed
-    traffic = requests_of(spec, seed, folder)
     num_replicas = replicas_of(options.replicas, plan, inputs)
     serving = serving_of(serving_options, plan, num_replicas, inputs)
     assume_serving(serving_options, plan, serving, inputs)
+    if not serving.is_quick:
+        spec = fewer(spec, inputs)
+    seed = spec.seed
+    traffic = requests_of(spec, seed, folder)
     inputs.assumptions += traffic.describe()
     limits = _limits(options, plan.slos if plan else None, inputs)
     if plan and document:

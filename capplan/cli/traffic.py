@@ -16,6 +16,7 @@ from capplan.specs.rates import ConstantRate
 from capplan.specs.traffic import TrafficClass, TrafficSpec
 
 RAMP_UP_S_PER_USER = 0.1
+SLOW_NUM_REQUESTS = 1200
 
 
 class TrafficOptions(NamedTuple):
@@ -127,6 +128,16 @@ def in_a_loop(spec: TrafficSpec, users: int) -> TrafficSpec:
     if spec.requests is None and spec.duration is None:
         given["requests"] = 1500 + 6 * users
     return TrafficSpec.model_validate(given)
+
+
+def fewer(spec: TrafficSpec, inputs: Inputs) -> TrafficSpec:
+    """As many requests as a P99 asks for, where each is followed by itself and nobody says more."""
+    if spec.requests is not None or spec.duration is not None or spec.trace is not None:
+        return spec
+    inputs.assume("requests", f"{SLOW_NUM_REQUESTS:,}: this engine is slow to follow",
+                  "--num-requests")  # fmt: skip
+    given = {field: getattr(spec, field) for field in spec.model_fields_set}
+    return TrafficSpec.model_validate(given | {"requests": SLOW_NUM_REQUESTS})
 
 
 def is_stationary(spec: TrafficSpec) -> bool:
