@@ -75,7 +75,7 @@ def launch_of(
     config: dict[str, Any] = speaker.config(wanted) if profile.engine == "tensorrt-llm" else {}
     spares = plan.deployment.spares or 0
     shm = _SHM_BYTES_PER_RANK * wanted.gpus
-    start_up = _start_up(model, wanted, profile.engine, read_bytes_per_s)
+    start_up = _start_up(model, profile.engine, read_bytes_per_s)
     if words.left:
         notes.append(f"Left to {ENGINE_NAMES[profile.engine]} {version}: {', '.join(words.left)}.")
     return Launch(
@@ -103,7 +103,7 @@ def launch_of(
         shm_bytes=shm,
         start_up=start_up,
         nodes=node_labels(hardware, names.hardware_id, wanted.gpus),
-        notes=(*notes, *words.notes, _start_note(start_up, model)),
+        notes=(*notes, *words.notes, _start_note(start_up)),
         settings=_settings(wanted),
     )
 
@@ -196,8 +196,9 @@ def _with_length(
         )
     shorter = replace(wanted, flags=replace(flags, max_model_len=length))
     return shorter, [
-        f"max_model_len: one request of the model's {model.max_context_tokens:,} tokens may not fit "
-        f"the KV pool, and the engine would not start; {length:,} do at the low end of its range."
+        f"max_model_len: one request of the model's {model.max_context_tokens:,} tokens may not "
+        f"fit the KV pool, and the engine would not start; {length:,} do at the low end of its "
+        "range."
     ]
 
 
@@ -233,7 +234,7 @@ def _is_path(name: str) -> bool:
     return name.startswith(("/", ".", "~")) or name.endswith((".yaml", ".yml", ".json"))
 
 
-def _start_up(model: ModelSpec, wanted: Wanted, engine: str, read_bytes_per_s: float) -> StartUp:
+def _start_up(model: ModelSpec, engine: str, read_bytes_per_s: float) -> StartUp:
     size = float(weight_bytes(model))  # as stored: that is what is read
     load_s, engine_s = size / read_bytes_per_s, ENGINE_START_S[engine]
     threshold = math.ceil(_PATIENCE * (load_s + engine_s) / _PERIOD_S)
@@ -248,7 +249,7 @@ def _start_up(model: ModelSpec, wanted: Wanted, engine: str, read_bytes_per_s: f
     )
 
 
-def _start_note(start: StartUp, model: ModelSpec) -> str:
+def _start_note(start: StartUp) -> str:
     return (
         f"Start-up: {units.format_bytes(start.weight_bytes, binary=False, digits=3)} of weights at "
         f"{units.format_bytes_per_s(start.read_bytes_per_s, digits=3)} (--read-rate) take "
@@ -276,10 +277,9 @@ def _title(plan: Plan, model: ModelSpec, names: Names, wanted: Wanted) -> str:
     shape = " x ".join(f"{name} {size}" for name, size in degrees if size > 1 or name == "TP")
     replicas = plan.deployment.replicas
     spares = plan.deployment.spares or 0
-    text = (
-        f"{model.name} on {names.hardware_id}: {replicas} replica{'s'[: replicas != 1]} x {shape}"
-    )
-    return text + (f" and {spares} spare{'s'[: spares != 1]}" if spares else "")
+    count = "1 replica" if replicas == 1 else f"{replicas} replicas"
+    text = f"{model.name} on {names.hardware_id}: {count} x {shape}"
+    return text + (f", and {spares} spare" if spares else "")
 
 
 def _label(model_id: str) -> str:

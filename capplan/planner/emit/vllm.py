@@ -77,11 +77,8 @@ def _degrees(words: Words, wanted: Wanted, version: str) -> None:
         words.add("--data-parallel-size", wanted.dp)
     if wanted.ep > 1:
         if wanted.ep != wanted.tp * wanted.dp:
-            raise refuse(
-                f"ep {wanted.ep}",
-                "vLLM",
-                f"it spreads experts over tp x dp = {wanted.tp * wanted.dp}",
-            )
+            ranks = wanted.tp * wanted.dp
+            raise refuse(f"ep {wanted.ep}", "vLLM", f"it spreads experts over tp x dp = {ranks}")
         if key < (0, 8):
             raise refuse("ep", f"vLLM {version}", "expert parallelism is known since 0.8")
         words.add("--enable-expert-parallel")

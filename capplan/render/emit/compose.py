@@ -17,8 +17,8 @@ def text(launch: Launch) -> str:
     notes = [f"{launch.title}."]
     if nodes > 1:
         notes.append(
-            f"{launch.num_replicas} replicas take {nodes} nodes of {launch.gpus_per_node} GPUs: this "
-            f"is one of them with {here}; the last may need fewer."
+            f"{launch.num_replicas} replicas take {nodes} nodes of {launch.gpus_per_node} GPUs: "
+            f"this is one of them with {here}; the last may need fewer."
         )
     services = {_name(launch, i, here): _service(launch, i) for i in range(here)}
     content: dict[str, Any] = {"name": launch.name, "services": services}

@@ -27,7 +27,7 @@ def container(launch: Launch, name: str, *, with_probes: bool = True) -> dict[st
         "image": launch.image,
         "command": list(launch.command),
         "args": words,
-        "env": environment(launch),
+        "env": environment(),
         "ports": [{"name": "http", "containerPort": launch.port}],
         "resources": resources(launch),
         "volumeMounts": [{"name": name, "mountPath": path} for name, path in _mounts(launch)],
@@ -37,7 +37,7 @@ def container(launch: Launch, name: str, *, with_probes: bool = True) -> dict[st
     return found
 
 
-def environment(launch: Launch) -> list[Any]:
+def environment() -> list[Any]:
     token = {
         "name": "HF_TOKEN",
         "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "token", "optional": True}},

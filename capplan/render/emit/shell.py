@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from capplan.render.emit.yaml_text import comment, document
+from capplan.render.shows import plural
 from capplan.results.launch import Launch
 
 
@@ -26,7 +27,7 @@ def text(launch: Launch) -> str:
 
 
 def _copies(launch: Launch) -> str:
-    gpus = f"{launch.gpus_per_replica} GPU{'s'[: launch.gpus_per_replica != 1]}"
+    gpus = plural(launch.gpus_per_replica, "GPU")
     spare = f", {launch.num_spares} of them spare" if launch.num_spares else ""
     return f"{launch.num_replicas} in all{spare}; {gpus} each"
 
