@@ -297,3 +297,15 @@ def test_time_goes_on_after_a_failure() -> None:
     loop.advance(inf)
     (record,) = records
     assert record.first_scheduled_s >= 1.0
+
+
+def test_the_example_of_the_tuning_guide() -> None:
+    """Max batch size 4, max num tokens 12, prompts of 5: two go, the third does not fit."""
+    config = replace(RESERVING, max_num_seqs=4, max_num_batched_tokens=12)
+    requests = [Request(str(i), 0.0, 5, 10) for i in range(6)]
+    _, outcome, records = run(config, TensorRtLlm(), requests)
+    at = {r.id: r.first_scheduled_s for r in records}
+    first = DYADIC.mixed(0, 0, [(5, 0), (5, 0)])
+    assert [at[str(i)] for i in range(4)] == pytest.approx([0.0, 0.0, first, first])
+    assert outcome.max_running == 4
+    assert at["4"] == at["5"] == min(r.finish_s for r in records)

@@ -29,6 +29,8 @@ _CHAT_CAP = 4.0  # times the mean
 # ray-project/llmperf README: 550 +- 150 prompt tokens, 150 +- 10 output tokens, 150 requests.
 _LLMPERF_SIGMA = (150.0, 10.0)
 _LLMPERF_REQUESTS = 150
+# vLLM's sampler of ShareGPT leaves longer prompts out (benchmarks/benchmark_dataset.py).
+_SHAREGPT_LONGEST = 1024.0
 _CHATS = ("sharegpt", "orca", "mlperf", "chat")
 # Where a source gives no lengths: 200 to 300 ShareGPT prompts of vLLM's benchmark scripts
 # (ionet, buildkite), and of a long-context set of the same harness as another row's.
@@ -177,18 +179,29 @@ class _Load:
         if ratio is not None and ratio < 1:
             return _uniform(ratio, prompt), _uniform(ratio, output)
         if any(word in dataset for word in _CHATS):
-            cap = min(self.output_cap(), _CHAT_CAP * output)
             self.assume("lengths", f"log-normal, sigma {_CHAT_SIGMA:g}, cut", "dataset")
-            return _chat(prompt, _CHAT_CAP * prompt), _chat(output, cap)
+            cap = min(self.output_cap(), _CHAT_CAP * output)
+            # Where the mean is the cap all answers reach it.
+            draw_output = _fixed(output) if cap <= 1.02 * output else _chat(output, cap)
+            return _chat(prompt, self.prompt_cap(prompt, output)), draw_output
         if dataset.startswith("llmperf"):
             self.assume("lengths", "normal, as llmperf's example draws them", "dataset")
             return _normal(prompt, _LLMPERF_SIGMA[0]), _normal(output, _LLMPERF_SIGMA[1])
         return _fixed(prompt), _fixed(output)
 
+    def prompt_cap(self, prompt: float, output: float) -> float:
+        """Tokens of the longest prompt: what the engine takes, and what samplers let through."""
+        cap = _CHAT_CAP * prompt
+        if "sharegpt" in self.run.dataset.lower() and prompt < _SHAREGPT_LONGEST / 2:
+            cap = min(cap, _SHAREGPT_LONGEST)
+        if self.run.max_model_len is not None:
+            cap = min(cap, self.run.max_model_len - output)
+        return max(cap, prompt)
+
     def output_cap(self) -> float:
         """Tokens at which the benchmark cuts answers: stated in notes, else MLPerf's 1,024."""
         found = re.search(r"output cap (\d{2,6})", self.run.columns.get("notes", ""))
-        if found and (self.run.osl is None or float(found[1]) > 1.02 * self.run.osl):
+        if found:
             return float(found[1])
         return 1024.0 if "OpenOrca" in self.run.dataset else math.inf
 

@@ -34,6 +34,7 @@ def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
                 config=question.serving.config,
                 step_time=question.serving.step_time,
                 fleet=question.fleet,
+                front_end_s=question.serving.overheads.ttft_s,
             ),
             progress,
         )

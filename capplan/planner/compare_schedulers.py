@@ -74,6 +74,8 @@ class SchedulersQuestion:
     config: SchedulerConfig
     step_time: StepTime
     fleet: FleetSettings = ONE_REPLICA
+    # Of the engine's server by prompt tokens, in every TTFT.
+    front_end_s: Callable[[float], float] = lambda _tokens: 0.0
     keys: tuple[str, ...] = KEYS
 
     def __post_init__(self) -> None:
@@ -144,9 +146,10 @@ def _run(question: SchedulersQuestion, key: str) -> tuple[SchedulerRow, int, lis
     tokens = sum(r.output_tokens for r in records)
     begin_s = min((r.arrival_s for r in records), default=0.0)
     end_s = max((r.finish_s for r in records), default=0.0)
-    ttft = sorted(r.ttft_s for r in records)
+    waits = [(r.ttft_s + question.front_end_s(r.prompt_tokens), r.prompt_tokens) for r in records]
+    ttft = sorted(wait for wait, _ in waits)
     longest = max((r.prompt_tokens for r in records), default=0)
-    slow = [r.ttft_s for r in records if r.prompt_tokens == longest]
+    slow = [wait for wait, tokens in waits if tokens == longest]
     gaps = watch.gap_sample
     row = SchedulerRow(
         key=key,
@@ -155,7 +158,7 @@ def _run(question: SchedulersQuestion, key: str) -> tuple[SchedulerRow, int, lis
         kv_allocation=contender.kv_allocation if contender else "paged",
         max_num_batched_tokens=_budget(config, contender),
         end=next((life.end for life in outcomes if life.end != "finished"), "finished"),
-        num_answered=len(records),
+        num_answered=sum(client.end == "ok" for client in fleet.clients),
         num_refused=sum(len(life.rejected) for life in outcomes),
         end_s=end_s,
         output_tokens_per_s=tokens / (end_s - begin_s) if end_s > begin_s else 0.0,

@@ -91,7 +91,7 @@ def _latencies(result: SchedulersResult) -> Table:
 
 
 def _machine(result: SchedulersResult) -> Table:
-    columns = (
+    columns: tuple[Column, ...] = (
         Column("name", "", right=False, prose=True),
         Column("kv", "KV\nreserved", right=False, prose=True),
         Column("max_num_batched_tokens", "token\nbudget", shows.count),
@@ -100,6 +100,9 @@ def _machine(result: SchedulersResult) -> Table:
         Column("num_preemptions", "evic-\ntions", shows.count),
         Column("end_s", "all done\nafter", shows.duration),
     )
+    lost = any(row.num_answered < result.num_requests for row in result.rows)
+    if lost:
+        columns = (*columns, Column("num_answered", "ans-\nwered", shows.count))
     rows = [
         (
             _name(row),
@@ -109,6 +112,7 @@ def _machine(result: SchedulersResult) -> Table:
             row.max_running,
             row.num_preemptions,
             row.end_s,
+            *((row.num_answered,) if lost else ()),
         )
         for row in result.rows
     ]

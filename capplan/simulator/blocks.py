@@ -38,20 +38,22 @@ class BlockTable:
     """
 
     def __init__(self, usable_blocks: int) -> None:
+        self.owed = 0  # taken, but not yet from the queue: done when its order matters
         self._blank = usable_blocks  # at the front
         self._queue: OrderedDict[Block | Run, None] = OrderedDict()
         self.found: dict[Hashable, list[Block]] = {}  # oldest first
 
     def clear(self, usable_blocks: int) -> None:
         """All blocks are free and blank. In place: others hold on to these containers."""
+        self.owed = 0
         self._blank = usable_blocks
         self._queue.clear()
         self.found.clear()
 
-    def take(self, number: int) -> None:
-        """Take blocks from the front. The caller knows that there are as many."""
-        blank = self._blank
-        while blank < number:
+    def settle(self) -> None:
+        """Take what is owed from the front. The caller knows that there are as many."""
+        blank, owed = self._blank, self.owed
+        while blank < owed:
             entry, _ = self._queue.popitem(last=False)
             if type(entry) is Block:
                 self._forget(entry)
@@ -59,7 +61,7 @@ class BlockTable:
             else:
                 assert isinstance(entry, Run)
                 blank += entry.length
-        self._blank = blank - number
+        self._blank, self.owed = blank - owed, 0
 
     def _forget(self, block: Block) -> None:
         copies = self.found[block.key]
@@ -80,6 +82,8 @@ class BlockTable:
 
     def hold(self, blocks: list[Block]) -> int:
         """Use found blocks; says how many of them were free."""
+        if self.owed:
+            self.settle()
         idle = 0
         queue = self._queue
         for block in blocks:
@@ -105,6 +109,8 @@ class BlockTable:
 
     def release_nameless(self, registered: int, unregistered: int) -> int:
         """Release blocks that nobody will look up; says how many."""
+        if self.owed:
+            self.settle()
         self._blank += unregistered
         if registered:
             self._queue[Run(registered)] = None
@@ -114,4 +120,4 @@ class BlockTable:
     def num_free(self) -> int:
         """Counted anew, to check the scheduler's own number."""
         runs = sum(entry.length if isinstance(entry, Run) else 1 for entry in self._queue)
-        return self._blank + runs
+        return self._blank + runs - self.owed

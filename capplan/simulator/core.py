@@ -14,7 +14,7 @@ from math import ceil, inf
 from capplan.simulator.requests import Outcome
 from capplan.simulator.scarce import scarce_pass
 from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.state import ReplicaState
+from capplan.simulator.state import ADMISSION_BITS, ReplicaState
 from capplan.simulator.step_time import ChunkSums
 
 NOBODY: frozenset[Sequence] = frozenset()
@@ -39,9 +39,11 @@ class Replica(ReplicaState):
         paced = config.prefill_schedule_interval > 1
         windows, admit = self.windows, self.admit
         line, mixed = (windows or self.step_time).line, (windows or self.step_time).mixed
-        running, waiting, calendar = self.running, self.waiting, self.calendar
+        running, waiting = self.running, self.waiting
+        calendar, due_at = self.calendar, self.due_at
         opening, in_prompt = self.opening, self.in_prompt
         cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
+        shaped = bool(paced or cuts)
         fcfs = config.policy == "fcfs"
         # May a blocked head of the queue be taken to stay so while decodes only go on?
         steady_head = not config.long_prefill_token_threshold_adaptive and not paced
@@ -49,6 +51,8 @@ class Replica(ReplicaState):
             steady_head = steady_head and config.scheduler_reserve_full_isl
         patience = 10_000 + 2 * config.max_model_len
         is_open = self.is_open
+        told_at_once = is_open or recorder is not None
+        observed = watch is not None or windows is not None
         # The next request to come, and when: without one the horizon, to pause at once -inf.
         coming = None if is_open else take()
         next_arrival = coming.arrival_s if coming else -inf if is_open else inf
@@ -56,6 +60,9 @@ class Replica(ReplicaState):
         request_seconds = counted_s = 0.0  # of `population`, up to `counted_s`
         population = step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
         free, blocked, end = self.free, False, "finished"
+        sorted_in = 0  # admissions up to this one have been sorted into `in_prompt`
+        next_last = calendar[0] >> ADMISSION_BITS  # the next last step
+        in_flight = False  # asynchronous: a step whose result is not taken in
         landing: list[Sequence] = []
         wasteful = False  # one of `landing` ends by a stop token: it is scheduled once more
 
@@ -65,12 +72,14 @@ class Replica(ReplicaState):
                     # Up to the horizon all is done, or others are to see what has happened.
                     self.step, self.landing, self.now_s = step, landing, now
                     self.num_decodes, self.computed, self.free = decodes, computed, free
+                    self.in_flight = in_flight
                     self.hold_back(coming)
                     yield None
                     if self.is_closing:
                         end = self.end_of(population)
                         break
                     decodes, computed, free = self.num_decodes, self.computed, self.free
+                    in_flight = self.in_flight
                     coming = take()
                     next_arrival = coming.arrival_s if coming else self.horizon_s
                     if self.wake_s is not None:  # nothing went on until then, or all is lost
@@ -90,8 +99,7 @@ class Replica(ReplicaState):
                 coming = take()
                 next_arrival = coming.arrival_s if coming else self.horizon_s
                 continue
-            before, steps = now, 0
-
+            steps = 0
             if (
                 decodes
                 and not in_prompt
@@ -100,52 +108,63 @@ class Replica(ReplicaState):
             ):
                 # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
                 # of the calendar that is no longer valid ends the stretch early; no harm.)
-                steps = calendar[0][0] + 1 - step if calendar else 1
-                if landing and (waiting or recorder or wasteful or is_open):
+                steps = next_last + 1 - step
+                if landing and (told_at_once or waiting or wasteful):
                     steps = 1  # what they free, or who they are, may matter to the next pass
                 if windows:
                     steps = min(steps, windows.until_full())
-                if (steps // size + 1) * decodes > free:
+                if steps * decodes > free and (steps // size + 1) * decodes > free:
                     steps = self.steps_with_blocks(steps, step, decodes, free)
             if steps:
-                first, first_start, first_computed = step, start, computed
+                before, first_start = now, start
                 done, context = 0, computed + decodes
-                while done < steps and now < next_arrival:
+                while True:
                     base, slope, limit = line(decodes, context)
-                    until = steps
-                    if context + (steps - done) * decodes > limit:
-                        until = min(steps, done + max(1, ceil((limit - context) / decodes)))
-                    segment = range(context, context + (until - done) * decodes, decodes)
-                    begin, told = start, done
-                    if asynchronous:
-                        for context in segment:
-                            now = start
-                            start += base + slope * context
-                            if now >= next_arrival:
-                                break
+                    segment = steps - done
+                    if limit < inf and context + segment * decodes > limit:
+                        segment = min(segment, max(1, ceil((limit - context) / decodes)))
+                    begin = start
+                    # Whole numbers as floats: these multiply faster, and are exact up to 2^53.
+                    reads, more = context + 0.0, decodes + 0.0
+                    for number in range(1, segment):  # noqa: B007
+                        if start >= next_arrival:
+                            break
+                        start += base + slope * reads
+                        reads += more
                     else:
-                        for context in segment:
-                            start += base + slope * context
-                            if start >= next_arrival:
-                                break
+                        number = segment
+                    # The last one. Asynchronous: its pass is made when the one before begins.
+                    if asynchronous:
                         now = start
-                    context += decodes
-                    done = (context - computed) // decodes - 1
-                    if windows:
-                        windows.advance(done - told)
-                    if watch:
-                        watch.stretch(
-                            begin, done - told, decodes, segment.start, base, slope, landing
-                        )
-                computed = context - decodes
-                step += done
-                tokens += done * decodes
-                phase = first % size
+                        start += base + slope * reads
+                    else:
+                        if start < next_arrival:
+                            start += base + slope * reads
+                        else:
+                            number -= 1
+                        now = start
+                    done += number
+                    if observed:
+                        if windows:
+                            windows.advance(number)
+                        if watch:
+                            watch.stretch(begin, number, decodes, context, base, slope, landing)
+                    if done == steps or now >= next_arrival:
+                        break
+                    context = computed + (done + 1) * decodes
+                phase = step % size
                 rest = phase + done % size
                 taken = done // size * decodes + sum(opening[phase:rest])
                 if rest > size:
                     taken += sum(opening[: rest - size])
-                if landing and done > 1:
+                if recorder:
+                    self.free = free
+                    recorder.stretch(self, step, done, before, first_start, computed)
+                step += done
+                done *= decodes
+                computed += done
+                tokens += done
+                if landing and steps > 1:
                     # The first of these steps is followed by their leaving.
                     request_seconds += population * (first_start - counted_s)
                     counted_s = first_start
@@ -157,35 +176,34 @@ class Replica(ReplicaState):
                     self.free = free
                     self.release(landing)
                     free, landing = self.free, []
-                if recorder:
-                    self.free = free
-                    recorder.stretch(self, first, done, before, first_start, first_computed)
                 free -= taken
-                if watch:
-                    watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 if cache:
-                    cache.take(taken)
+                    cache.table.owed += taken
+                if observed and watch:
+                    watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 if paced:
                     self.scan_emptied = True  # nobody waits, see `steady_head`
                 fruitless = 0
             elif population:
                 # One pass. First those that run.
                 cut, held = longest, False
-                if cuts and population > 1:
-                    cut = self.prompt_cut(population)
-                if paced:
-                    self.step = step
-                    held = self.prefill_is_held()
+                if shaped:
+                    if cuts and population > 1:
+                        cut = self.prompt_cut(population)
+                    if paced:
+                        self.step = step
+                        held = self.prefill_is_held()
                 left = tokens_per_step - decodes
                 need = opening[step % size]
                 enough = left >= 0
-                chunks: list[tuple[Sequence, int]] = []
-                sums: list[ChunkSums] = []
+                prompts: list[Sequence] = []  # that get tokens in this step, and
+                sums: list[ChunkSums] = []  # how many, after how many
                 preempted: Items[Sequence] = ()
                 starved: Set[Sequence] = NOBODY
                 if in_prompt and not held:
                     for seq in in_prompt:
-                        want = seq.target - seq.computed
+                        have = seq.computed
+                        want = seq.target - have
                         if want > cut:
                             want = cut
                         if want > left:
@@ -193,54 +211,60 @@ class Replica(ReplicaState):
                             is_last = seq.admission == self.num_admissions
                             enough = enough and (is_last or seq is next(reversed(running)))
                         if want > 0:
-                            need += -(-(seq.computed + want) // size) + (-seq.computed // size)
+                            need += -(-(have + want) // size) + (-have // size)
                             left -= want
-                            chunks.append((seq, want))
+                            seq.computed = have + want
+                            prompts.append(seq)
+                            sums.append((want, have))
                 if enough and need <= free:
                     free -= need
-                    for seq, want in chunks:
-                        tokens += want
-                        sums.append((want, seq.computed))
-                        seq.computed += want
-                    served, context, budget = decodes, computed + decodes, left
+                    served, context = decodes, computed + decodes
                     if cache:
-                        cache.take(need)
-                        if self.continued and (chunks or waiting):
-                            self.step = step
-                            self.register_pass([seq for seq, _ in chunks])
+                        cache.table.owed += need
+                        if self.continued and (prompts or waiting):
+                            self.step, self.in_flight = step, in_flight
+                            self.register_pass(prompts)
                         else:
-                            for seq, _ in chunks:
+                            for seq in prompts:
                                 if seq.keys:
                                     cache.register(seq, seq.computed)
                 else:
-                    self.step = step
+                    for seq, (_, have) in zip(prompts, sums, strict=True):
+                        seq.computed = have
+                    self.step, self.in_flight = step, in_flight
                     self.num_decodes, self.computed, self.free = decodes, computed, free
                     scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
                     decodes, computed, free = self.num_decodes, self.computed, self.free
-                    served, context, budget = scarce.decodes, scarce.context, scarce.budget
-                    chunks, preempted, starved = scarce.chunks, scarce.preempted, scarce.starved
-                    for seq, want in chunks:
-                        tokens += want
-                        sums.append((want, seq.computed - want))
-                if paced and chunks:
-                    self.last_prefill = step
+                    served, context, left = scarce.decodes, scarce.context, scarce.budget
+                    preempted, starved = scarce.preempted, scarce.starved
+                    prompts = [seq for seq, _ in scarce.chunks]
+                    sums = [(want, seq.computed - want) for seq, want in scarce.chunks]
+                    if preempted:
+                        left = tokens_per_step - served - sum(want for want, _ in sums)
                 # Then those that wait.
-                if not preempted:
-                    if waiting and budget > 0 and len(running) < slots:
-                        self.free = free
-                        left = admit(chunks, sums, budget, cut, start, held)
-                        if self.admitted_prefill:
-                            self.last_prefill = step
-                        tokens += budget - left
-                        free = self.free
-                        if len(running) > max_running:
-                            max_running = len(running)
-                    if paced and not held:
+                if paced and prompts:
+                    self.last_prefill = step
+                if waiting and left > 0 and not preempted and len(running) < slots:
+                    self.free = free
+                    left = admit(prompts, sums, left, cut, start, held)
+                    free = self.free
+                    if len(running) > max_running:
+                        max_running = len(running)
+                if paced:
+                    if self.admitted_prefill:
+                        self.last_prefill = step
+                    self.admitted_prefill = False
+                    if not (held or preempted):
                         self.scan_emptied = not waiting
-                if not served and not chunks:
+                if prompts:
+                    dt = mixed(served, context, sums)
+                elif served:
+                    base, slope, _ = line(served, context)
+                    dt = base + slope * context
+                else:
                     # Nothing to run: take in what is in flight, or wait for an arrival.
                     fruitless += 1
-                    waits = not preempted and not self.in_flight
+                    waits = not preempted and not in_flight
                     if waits and coming is None:
                         if not is_open:
                             end = "stalled"
@@ -260,8 +284,8 @@ class Replica(ReplicaState):
                         idle_s += next_arrival - start
                         start = next_arrival
                     now = start
-                    if self.in_flight:
-                        self.in_flight = False
+                    if in_flight:
+                        in_flight = False
                         request_seconds += population * (now - counted_s)
                         counted_s = now
                         self.num_decodes, self.computed, self.free = decodes, computed, free
@@ -275,35 +299,41 @@ class Replica(ReplicaState):
                         end = "livelock"
                         break
                     continue
-                if chunks:
-                    dt = mixed(served, context, sums)
-                else:
-                    base, slope, _ = line(served, context)
-                    dt = base + slope * context
                 if recorder:
                     self.step, self.free = step, free
+                    chunks = [(s, want) for s, (want, _) in zip(prompts, sums, strict=True)]
                     recorder.executed(self, now, start, dt, chunks, starved, preempted)
                 if watch:
+                    chunks = [(s, want) for s, (want, _) in zip(prompts, sums, strict=True)]
                     watch.passed(start, dt, served, chunks, starved, preempted, landing)
                     watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 # The step runs.
                 step += 1
-                tokens += served
+                tokens += tokens_per_step - left
                 computed += served
-                now = start if asynchronous else start + dt
-                start += dt
-                fruitless = 0 if served else fruitless + 1
+                if asynchronous:
+                    now = start
+                    start += dt
+                else:
+                    start += dt
+                    now = start
+                if served:
+                    fruitless = 0
+                elif fruitless > patience:
+                    end = "livelock"
+                    break
+                else:
+                    fruitless += 1
                 if windows:
                     windows.advance(1)
-                if chunks:
-                    newest = self.last_in_prompt
-                    for seq, _ in chunks:
+                if prompts:
+                    for seq in prompts:
                         if seq.computed < seq.target:
-                            if seq.admission > newest:
+                            if seq.admission > sorted_in:
                                 in_prompt.append(seq)
                             continue
                         # The prompt is computed, its first token sampled: it goes on by itself.
-                        if seq.admission <= newest:
+                        if seq.admission <= sorted_in:
                             in_prompt.remove(seq)
                         fruitless = 0
                         offset = seq.offset = seq.computed - step
@@ -315,22 +345,29 @@ class Replica(ReplicaState):
                         if windows:
                             windows.add(seq, seq.computed)
                         last = seq.last_step = step - 2 + seq.end - seq.outputs
-                        heappush(calendar, (last, seq.admission, seq))
+                        if last < next_last:
+                            next_last = last
+                        last = last << ADMISSION_BITS | seq.admission
+                        heappush(calendar, last)
+                        due_at[last] = seq
                         if not seq.outputs:
                             seq.first_token_s = start
                         if cache and seq.request.reused:
                             self.continued[seq] = None
-                    self.last_in_prompt = self.num_admissions
-                blocked = False
-                if waiting and steady_head and not chunks:
-                    blocked = not preempted and not starved and not self.continued
-                if fruitless > patience:
-                    end = "livelock"
-                    break
-            elif self.in_flight:
+                    sorted_in = self.num_admissions
+                    if recorder:
+                        self.last_in_prompt = sorted_in
+                    blocked = False
+                else:
+                    blocked = (
+                        steady_head
+                        and bool(waiting)
+                        and not (preempted or starved or self.continued)
+                    )
+            elif in_flight:
                 # Nobody is left but a step is under way.
                 now = start
-                self.in_flight = False
+                in_flight = False
                 if recorder:
                     recorder.close([], self)
                 continue
@@ -347,42 +384,49 @@ class Replica(ReplicaState):
                 continue
 
             # Who got the last token in this step?
-            wasteful = False
-            finished = []
-            while calendar and calendar[0][0] < step:
-                last, number, seq = heappop(calendar)
-                if seq.last_step == last and seq.admission == number:
-                    finished.append(seq)
-                    seq.finish_s = start
+            if landing or next_last < step:
+                finished: list[Sequence] = []
+                wasteful = False
+                bound = step << ADMISSION_BITS
+                while calendar[0] < bound:
+                    due = due_at.pop(heappop(calendar), None)
+                    if due is None:
+                        continue
+                    finished.append(due)
+                    due.finish_s = start
                     blocked = False
                     if asynchronous:
-                        seq.landing = True
-                        if seq.stops:
+                        due.landing = True
+                        if due.stops:
                             wasteful = True
                             continue
                     decodes -= 1
-                    computed -= step + seq.offset
+                    computed -= step + due.offset
                     if windows:
-                        windows.remove(seq, step + seq.offset)
-                    opening[seq.phase] -= 1
-                    seq.phase = NO_STEP
-            if asynchronous:
-                finished, landing = landing, finished
-            if finished:
-                blocked = False
-                request_seconds += population * (now - counted_s)
-                counted_s = now
-                population -= len(finished)
-                if is_open:
-                    next_arrival = -inf
-                self.step = step
-                self.num_decodes, self.computed, self.free = decodes, computed, free
-                self.release(finished)
-                decodes, computed, free = self.num_decodes, self.computed, self.free
-            elif recorder and (self.in_flight or not asynchronous):
+                        windows.remove(due, step + due.offset)
+                    opening[due.phase] -= 1
+                    due.phase = NO_STEP
+                next_last = calendar[0] >> ADMISSION_BITS
+                if asynchronous:
+                    finished, landing = landing, finished
+                if finished:
+                    blocked = False
+                    request_seconds += population * (now - counted_s)
+                    counted_s = now
+                    population -= len(finished)
+                    if is_open:
+                        next_arrival = -inf
+                    self.step = step
+                    self.num_decodes, self.computed, self.free = decodes, computed, free
+                    self.release(finished)
+                    decodes, computed, free = self.num_decodes, self.computed, self.free
+                elif recorder and (in_flight or not asynchronous):
+                    self.free = free
+                    recorder.close([], self)
+            elif recorder and (in_flight or not asynchronous):
                 self.free = free
                 recorder.close([], self)
-            self.in_flight = asynchronous
+            in_flight = asynchronous
 
         yield self.outcome_of(
             end=end,

@@ -282,9 +282,10 @@ class DetailedScheduler:
             if dummies:
                 item.drafts, item.dummies = dummies, True
             result.admitted[seq.request.id] = hit
-            seq.hits += (hit,)
-            if seq.first_scheduled_s < 0:
-                seq.first_scheduled_s = start
+            if seq.num_preemptions:
+                seq.later_hits += (hit,)
+            else:
+                seq.first_scheduled_s, seq.first_hit = start, hit
             result.carried_prefill |= gap > 1
             budget -= want
         for seq in reversed(passed_over):

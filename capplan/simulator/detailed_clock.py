@@ -163,18 +163,18 @@ class DetailedReplica(OpenForm):
 
     def arrivals(self, requests: Iterable[Request]) -> Iterator[DetailedSequence]:
         """Sequences in order of arrival; what can never be served is refused."""
+        last_s, index = self.last_arrival_s, self.num_arrivals
+        manager, books = self.scheduler.manager, self.scheduler.books
         for request in requests:
-            if request.arrival_s < self.last_arrival_s:
+            if request.arrival_s < last_s:
                 raise ValueError(f"request {request.id} arrives before its predecessor")
-            self.last_arrival_s = request.arrival_s
+            last_s = request.arrival_s
             reason = rejection_reason(request, self.config) if self.reject else None
             if reason is not None:
                 self.rejected.append(Rejection(request.id, reason))
                 continue
-            manager, books = self.scheduler.manager, self.scheduler.books
-            longest, index = self.config.max_model_len, self.num_arrivals
-            self.num_arrivals += 1
-            yield DetailedSequence(request, index, longest, manager, books)
+            yield DetailedSequence(request, index, self.config.max_model_len, manager, books)
+            index += 1
 
     def _duration(self, this: Pass) -> float:
         contexts: list[int] = []  # of the decodes

@@ -100,6 +100,8 @@ def _latency(
         half = None
         if value is not None and len(known) == len(parts) >= 2:
             half = section_half_width(value, known)
+            # What is left of equal values is rounding.
+            half = 0.0 if half < 1e-9 * value else half
         found.append(
             Percentile(
                 percentile=percentile,

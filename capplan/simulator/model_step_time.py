@@ -27,19 +27,23 @@ class ModelStepTime:
         self._decode_read = reads.pop(None, 0.0)
         self.windows = tuple(w for w in reads if w is not None)
         self._window_reads = tuple(reads.values())
-        self._chunk = costs.prefill_s_per_sequence
-        self._chunk_token = costs.prefill_s_per_token
         attended = dict(costs.prefill_s_per_position)
         loaded = dict(costs.prefill_s_per_kv_token)
-        self._chunk_read = attended.pop(None, 0.0)
-        self._chunk_kv = loaded.pop(None, 0.0)
+        # Prefill attention of a chunk of n tokens after m others reads n * (m + (n + 1) / 2)
+        # positions and loads n + m tokens: in powers of n and m it is quicker to ask.
+        read, kv = attended.pop(None, 0.0), loaded.pop(None, 0.0)
+        self._chunk = costs.prefill_s_per_sequence
+        self._chunk_n = costs.prefill_s_per_token + kv + read / 2
+        self._chunk_nm, self._chunk_nn, self._chunk_m = read, read / 2, kv
         self._windows_read = tuple(attended.items())
         self._windows_kv = tuple(loaded.items())
+        self._has_windows = bool(attended or loaded or self.windows)
         # Steps of decodes alone; with prefill; with both; the part of the sequences.
         self._decodes: dict[int, float] = {}
         self._prefills: dict[int, float] = {}
         self._mixed: dict[int, float] = {}
         self._rows: dict[int, float] = {}
+        self._decodes_s(1)  # the model's own parts are made now, not in the first step
 
     def line(
         self, num_decodes: int, context_tokens: int, windows: Items[WindowSum] = ()
@@ -49,6 +53,8 @@ class ModelStepTime:
         except KeyError:
             seconds = self._decodes_s(num_decodes)
         slope = self._decode_read
+        if not self._has_windows:
+            return seconds, slope, inf
         for cost, (reads, growing) in zip(self._window_reads, windows, strict=True):
             if not growing:
                 seconds += cost * reads
@@ -67,22 +73,23 @@ class ModelStepTime:
         chunks: Items[ChunkSums],
         windows: Items[WindowSum] = (),
     ) -> float:
-        tokens = reads = loaded = 0
-        for chunk, before in chunks:
-            tokens += chunk
-            reads += chunk * before + chunk * (chunk + 1) // 2
-            loaded += before + chunk
-        seconds = tokens * self._chunk_token + reads * self._chunk_read + loaded * self._chunk_kv
-        seconds += len(chunks) * self._chunk
-        if self._windows_read or self._windows_kv:
-            seconds += self._in_windows_s(chunks)
-        rows = num_decodes + len(chunks)
-        tokens += num_decodes
+        rows, tokens, seconds = num_decodes, num_decodes, 0.0
         if num_decodes:
-            seconds += num_decodes * self._decode + context_tokens * self._decode_read
-            for cost, (read, _) in zip(self._window_reads, windows, strict=True):
-                seconds += cost * read
-        known = self._mixed if num_decodes else self._prefills
+            known = self._mixed
+            seconds = num_decodes * self._decode + context_tokens * self._decode_read
+        else:
+            known = self._prefills
+        for chunk, before in chunks:
+            rows += 1
+            tokens += chunk
+            seconds += self._chunk + chunk * (self._chunk_n + chunk * self._chunk_nn)
+            if before:
+                seconds += before * (self._chunk_m + chunk * self._chunk_nm)
+        if self._has_windows:
+            seconds += self._in_windows_s(chunks)
+            if num_decodes:
+                for cost, (read, _) in zip(self._window_reads, windows, strict=True):
+                    seconds += cost * read
         try:
             return seconds + known[tokens] + self._rows[rows]
         except KeyError:

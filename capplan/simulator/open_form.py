@@ -109,8 +109,10 @@ class OpenForm:
         if request.id in self._inside:
             raise ValueError(f"request {request.id} is here already")
         seq = next(self.arrivals((request,)), None)
+        self.last_arrival_s = request.arrival_s
         if seq is None:
             return self.rejected[-1].reason
+        self.num_arrivals += 1
         self._inside[request.id] = seq
         self._inbox.append(seq)
         return None

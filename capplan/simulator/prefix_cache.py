@@ -14,13 +14,16 @@ class PrefixCache:
         self.block_size = block_size
         self.table = BlockTable(usable_blocks)
         self.book = KeyBook(block_size)
-        self.take = self.table.take
+
+    def take(self, number: int) -> None:
+        """Blocks for requests, from the front of the free queue; the caller knows there are."""
+        self.table.owed += number
 
     def find(self, seq: Sequence) -> list[Block]:
         """The blocks that its known tokens hit; at least one token is left to compute."""
         found: list[Block] = []
-        if not seq.keys and not seq.num_preemptions:
-            return found
+        if self.table.owed:
+            self.table.settle()
         limit = (seq.target - 1) // self.block_size
         copies_of = self.table.found.get  # asked once for every block of every prompt
         for key in seq.keys[:limit]:

@@ -19,41 +19,67 @@ class Sequence:
     steps with `s % block_size == phase`, and its last token is sampled by step `last_step`.
     """
 
-    # Defaults on the class: most of them are overwritten once or never.
-    outputs = 0  # output tokens when this life began
-    computed = 0  # while in the prompt; `target` is what is known and to be computed
-    admission = 0  # order in the running list
-    offset = 0
-    phase = last_step = starved_at = decode_since = NO_STEP
-    landing = False  # the last token is sampled, not taken in
-    finished = False
-    stops = False  # a stop token is not announced: one more decode is on its way when it shows
-    num_preemptions = 0
-    first_scheduled_s = first_token_s = finish_s = -1.0
-    hits: tuple[int, ...] = ()
-    keys: Items[int] = ()
-    blocks: list[Block]  # the first blocks of its table: those that have a name
+    # Slots, and no defaults on the class: both make attributes much faster.
+    __slots__ = (
+        "admission",  # order in the running list
+        "arrival_s",
+        "asked",  # output tokens
+        "blocks",  # the first blocks of its table: those that have a name
+        "computed",  # while in the prompt; `target` is what is known and to be computed
+        "decode_since",
+        "end",  # output tokens it will get
+        "finish_s",
+        "finished",
+        "first_hit",  # tokens found cached at the first admission, and at later ones
+        "first_scheduled_s",
+        "first_token_s",
+        "index",  # number of arrival
+        "keys",
+        "landing",  # the last token is sampled, not taken in
+        "last_step",
+        "later_hits",
+        "num_preemptions",
+        "offset",
+        "outputs",  # output tokens when this life began
+        "phase",
+        "priority",
+        "prompt",
+        "request",
+        "starved_at",
+        "stops",  # a stop token is not announced: one more decode is on its way when it shows
+        "target",
+    )
+    blocks: list[Block]
 
     def __init__(self, request: Request, index: int, max_model_len: int) -> None:
-        self.request = request
-        self.index = index  # number of arrival
-        self.arrival_s = request.arrival_s
-        self.priority = request.priority
-        prompt = self.prompt = self.target = request.prompt_tokens
-        end = request.output_tokens
+        # By place: fields by name cost more, and this is done for every request.
+        _, self.arrival_s, prompt, asked, limit, self.priority, _, _, _ = request
         room = max_model_len - prompt
-        self.end = end if end < room else room  # output tokens it will get
-        limit = request.max_tokens
-        if limit is not None:
-            self.stops = min(limit, room) > self.end
+        self.request = request
+        self.index = index
+        self.prompt = self.target = prompt
+        self.asked = asked
+        self.end = asked if asked < room else room
+        self.stops = limit is not None and min(limit, room) > self.end
+        self.outputs = self.computed = self.admission = self.offset = 0
+        self.num_preemptions = self.first_hit = 0
+        self.phase = self.last_step = self.starved_at = self.decode_since = NO_STEP
+        self.landing = self.finished = False
+        self.first_scheduled_s = self.first_token_s = self.finish_s = -1.0
+        self.keys: Items[int] = ()
+        self.later_hits: tuple[int, ...] = ()
+
+    @property
+    def hits(self) -> tuple[int, ...]:
+        """Tokens found cached, by admission."""
+        return () if self.first_scheduled_s < 0 else (self.first_hit, *self.later_hits)
 
     def record(self) -> RequestRecord:
-        hits = self.hits or (0,)
         # Not by the class's own __new__: this is called for every request.
         return new_record(
             RequestRecord,
             (
-                self.request.id,
+                self.request[0],
                 self.arrival_s,
                 self.first_scheduled_s,
                 self.first_token_s,
@@ -61,7 +87,7 @@ class Sequence:
                 self.prompt,
                 self.end,
                 self.num_preemptions,
-                hits[0],
-                hits[1:],
+                self.first_hit,
+                self.later_hits,
             ),
         )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from capplan.simulator.config import SchedulerConfig
 from capplan.simulator.core import Replica
-from capplan.simulator.detailed_clock import DetailedReplica
 from capplan.simulator.requests import Outcome, Request, RequestRecord
 from capplan.simulator.step_time import HostTime, StepTime
 from capplan.simulator.watch import Watch
+
+if TYPE_CHECKING:
+    from capplan.simulator.detailed_clock import DetailedReplica
 
 
 def simulate(
@@ -56,6 +59,8 @@ def open_replica(
     By the counters where they cover the configuration, else request by request.
     """
     if not config.is_plain:
+        from capplan.simulator.detailed_clock import DetailedReplica
+
         return DetailedReplica(
             config,
             step_time,

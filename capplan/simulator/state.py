@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from collections.abc import Sequence as Items
 from typing import Protocol
 
+from capplan.simulator.blocks import Block
 from capplan.simulator.config import SchedulerConfig, rejection_reason
 from capplan.simulator.open_form import OpenForm
 from capplan.simulator.prefix_cache import PrefixCache
@@ -19,6 +20,8 @@ from capplan.simulator.sequence import NO_STEP, Sequence
 from capplan.simulator.step_time import ChunkSums, StepTime
 from capplan.simulator.watch import CounterWatch, Watch
 from capplan.simulator.windows import WindowCounters
+
+ADMISSION_BITS = 32
 
 
 class Observer(Protocol):
@@ -91,7 +94,10 @@ class ReplicaState(OpenForm):
         self.running: dict[Sequence, None] = {}  # in order of admission
         self.in_prompt: list[Sequence] = []  # running, prompt not computed; in the same order
         self.continued: dict[Sequence, None] = {}  # running decodes that others may look into
-        self.calendar: list[tuple[int, int, Sequence]] = []  # (last step, admission, decode)
+        # By last step and admission, in one number: a heap, and the decodes. What has left is in
+        # the heap only. The last entry is never reached.
+        self.calendar = [1 << 4 * ADMISSION_BITS]
+        self.due_at: dict[int, Sequence] = {}
         self.opening = [0] * config.block_size  # decodes by the phase in which they open a block
         self.step = 0  # number of the next step
         self.num_decodes = 0
@@ -102,29 +108,28 @@ class ReplicaState(OpenForm):
         self.admitted_prefill = False
         self.scan_emptied = False  # the last admission scan emptied the queue
         self.num_preemptions = self.num_admissions = 0
-        self.last_in_prompt = 0  # admissions up to this one have been sorted into `in_prompt`
+        self.last_in_prompt = 0  # for the recorder: later admissions are of this pass
         self.landing: list[Sequence] = []  # while it pauses: their last token is under way
 
     # Arrivals.
 
     def arrivals(self, requests: Iterable[Request]) -> Iterator[Sequence]:
         """Sequences in order of arrival; what can never be served is refused."""
-        config = self.config
+        config, cache, harmless = self.config, self.cache, self.harmless
+        longest, last_s, index = config.max_model_len, self.last_arrival_s, self.num_arrivals
         for request in requests:
-            if request.arrival_s < self.last_arrival_s:
+            seq = Sequence(request, index, longest)
+            if seq.arrival_s < last_s:
                 raise ValueError(f"request {request.id} arrives before its predecessor")
-            self.last_arrival_s = request.arrival_s
-            tokens = request.prompt_tokens + request.output_tokens
-            some = request.prompt_tokens > 0 and request.output_tokens > 0
-            if self.reject and not (some and tokens < self.harmless):
-                reason = rejection_reason(request, config)
+            last_s = seq.arrival_s
+            if not 0 < seq.prompt < harmless - seq.asked < harmless:  # something to compute, too
+                reason = rejection_reason(request, config) if self.reject else None
                 if reason is not None:
                     self.rejected.append(Rejection(request.id, reason))
                     continue
-            seq = Sequence(request, self.num_arrivals, config.max_model_len)
-            if self.cache is not None:
-                seq.keys = self.cache.book.keys(request)
-            self.num_arrivals += 1
+            if cache is not None and (request.prefix or request.reused):
+                seq.keys = cache.book.keys(request)
+            index += 1
             yield seq
 
     def present(self) -> list[Sequence]:
@@ -209,6 +214,8 @@ class ReplicaState(OpenForm):
             computed = self.step + seq.offset + served
             registered = self.registered(seq, served=served)
             self.continued.pop(seq, None)
+            if not seq.landing:
+                del self.due_at[seq.last_step << ADMISSION_BITS | seq.admission]
             if not seq.landing or seq.stops:
                 self.remove_decode(seq)
         if self.cache is None:
@@ -224,7 +231,6 @@ class ReplicaState(OpenForm):
             self.waiting.remove(seq)
         if seq.landing:
             self.landing.remove(seq)
-        seq.last_step = NO_STEP  # its entry in the calendar is no longer valid
 
     def forget(self) -> None:
         """The memory is lost: nothing is found any more, and no step is under way."""
@@ -272,7 +278,7 @@ class ReplicaState(OpenForm):
 
     def admit(
         self,
-        chunks: list[tuple[Sequence, int]],
+        prompts: list[Sequence],
         sums: list[ChunkSums],
         budget: int,
         cut: int,
@@ -281,17 +287,17 @@ class ReplicaState(OpenForm):
     ) -> int:
         """Move requests from the queue to the running list until one does not fit.
 
-        Says what is left of the budget. `admitted_prefill`: one had more than a token to compute.
+        Says what is left of the budget. Sets `admitted_prefill` if one had more than a token to
+        compute.
         """
         cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
-        free, slots, hit = self.free, self.slots, 0
-        self.admitted_prefill = False
+        free, slots = self.free, self.slots
         while budget > 0 and waiting and len(running) < slots:
             seq = waiting[0]
-            gap, spare = seq.target, free
-            if cache:
+            gap, spare, hit = seq.target, free, 0
+            found: list[Block] = []
+            if cache and (seq.keys or seq.num_preemptions):
                 found = cache.find(seq)
-                hit = 0
                 if found:
                     hit = len(found) * size
                     gap -= hit
@@ -310,35 +316,40 @@ class ReplicaState(OpenForm):
             needed = -(-(hit + want) // size)
             if needed > spare:
                 break
-            if want < gap and self.whole_prompt_must_fit and self.whole(seq) > spare:
+            # `spare` blocks hold the whole prompt if they hold it to the last token.
+            if want < gap and seq.target > spare * size and self.whole(seq) > spare:
                 break
             waiting.popleft()
             running[seq] = None
             self.num_admissions += 1
             seq.admission = self.num_admissions
             seq.computed = hit + want
+            free -= needed
             if cache:
                 if found:
-                    free -= cache.table.hold(found)
+                    held_now = cache.table.hold(found)
+                    free += len(found) - held_now
                     needed -= len(found)
                 cache.take(needed)
                 seq.blocks = found
                 if seq.keys:
                     cache.register(seq, seq.computed)
-            free -= needed
             budget -= want
             if gap > 1:
                 self.admitted_prefill = True
-            seq.hits = (*seq.hits, hit) if seq.hits else (hit,)
-            if seq.first_scheduled_s < 0:
-                seq.first_scheduled_s = start
-            chunks.append((seq, want))
+            if seq.num_preemptions:
+                seq.later_hits = (*seq.later_hits, hit)
+            else:
+                seq.first_scheduled_s, seq.first_hit = start, hit
+            prompts.append(seq)
             sums.append((want, hit))
         self.free = free
         return budget
 
     def whole(self, seq: Sequence) -> int:
-        """Blocks of all tokens known of a request."""
+        """Blocks for all known tokens that an admission must find, as far as the model goes."""
+        if not self.whole_prompt_must_fit:
+            return 0
         return -(-min(seq.target, self.config.max_model_len) // self.block_size)
 
     def outputs(self, seq: Sequence) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 # Prefill tokens given to one request in one step, and the tokens computed before.
@@ -61,7 +62,7 @@ class AffineStepTime:
         context_tokens: int,  # noqa: ARG002
         windows: Items[WindowSum] = (),  # noqa: ARG002
     ) -> tuple[float, float, float]:
-        return self.a + self.b * num_decodes, self.c, float("inf")
+        return self.a + self.b * num_decodes, self.c, inf
 
     def mixed(
         self,

@@ -100,7 +100,9 @@ def replay_results(
         if record is None:
             seq = left[entry["id"]]
             record = seq.record()._replace(output_tokens=replica.outputs(seq))
-            per_request.append(_request_json(record, finished=False, admitted=bool(seq.hits)))
+            per_request.append(
+                _request_json(record, finished=False, admitted=seq.first_scheduled_s >= 0)
+            )
         else:
             per_request.append(_request_json(record, finished=True, admitted=True))
     return {

@@ -110,9 +110,10 @@ class Seats:
             self.cache.take(needed)
             seq.blocks = found
         self.free -= needed
-        seq.hits = (*seq.hits, hit) if seq.hits else (hit,)
         if seq.first_scheduled_s < 0:
-            seq.first_scheduled_s = self.start
+            seq.first_scheduled_s, seq.first_hit = self.start, hit
+        else:
+            seq.later_hits = (*seq.later_hits, hit)
 
     def begin(self, chunks: Items[Chunk], end_s: float, padded: int, *, together: bool) -> None:
         """Account for computed chunks; prompts that are done become decodes."""
