@@ -26,6 +26,7 @@ class Emulated:
 
     metrics: dict[str, float]
     num_requests: int
+    kv_note: str | None  # where the estimate of the pool would not have let it run
 
 
 def emulate(
@@ -45,7 +46,7 @@ def emulate(
     metrics = _metrics(timings, lengths, replicas)
     if load.kind == "static":
         metrics = _static_metrics(timings, lengths, replicas)
-    return Emulated(metrics, len(lengths) * replicas)
+    return Emulated(metrics, len(lengths) * replicas, _pool(server, lengths)[1])
 
 
 def _mean_of_seeds(settings: RunSettings, share: Load, server: Server) -> Emulated:
@@ -54,8 +55,17 @@ def _mean_of_seeds(settings: RunSettings, share: Load, server: Server) -> Emulat
     for seed in range(_SEEDS):
         lengths, timings = _run(settings, share, server, None, seed)
         runs.append(_metrics(timings, lengths, settings.num_replicas))
-    metrics = {name: _mean([run[name] for run in runs]) for name in runs[0]}
-    return Emulated(metrics, share.num_requests * settings.num_replicas)
+    # A draw whose answers all end with their first token has no TPOT.
+    names = dict.fromkeys(name for run in runs for name in run)
+    metrics = {name: _mean([run[name] for run in runs if name in run]) for name in names}
+    note = _pool(server, share.lengths())[1]
+    return Emulated(metrics, share.num_requests * settings.num_replicas, note)
+
+
+def _pool(server: Server, lengths: Sequence[tuple[int, int]]) -> tuple[float, str | None]:
+    """Tokens that the KV pool holds in requests of these lengths."""
+    mean = sum(prompt + output for prompt, output in lengths) / len(lengths)
+    return server.kv_tokens(mean, max(prompt + output for prompt, output in lengths))
 
 
 def _run(
@@ -66,8 +76,7 @@ def _run(
     seed: int = 0,
 ) -> tuple[list[tuple[int, int]], Timings]:
     lengths = load.lengths(seed)
-    mean = sum(prompt + output for prompt, output in lengths) / len(lengths)
-    kv_tokens, _ = server.kv_tokens(mean, max(prompt + output for prompt, output in lengths))
+    kv_tokens, _ = _pool(server, lengths)
     front_end_s = 0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens)
     client = Client(lengths, front_end_s)
     steps = server.steps if record is None else record.watched(server.steps)

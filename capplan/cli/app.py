@@ -68,6 +68,7 @@ def gpus(
     commitment: o.Commitment = None,
     price_factor: o.PriceFactor = None,
     idle_power: o.IdlePower = None,
+    emit: o.Emit = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
@@ -78,7 +79,7 @@ def gpus(
     from capplan.cli.gpus import GpusOptions, answer
 
     texts = {name: value for name, value in locals().items() if name in GpusOptions._fields}
-    return answer(GpusOptions(**texts), as_json, output_format(form))
+    return answer(GpusOptions(**texts), as_json, output_format(form), emit)
 
 
 @app.command()
@@ -273,6 +274,20 @@ def pareto(
     from capplan.cli.pareto import answer
 
     return answer(texts, as_json, output_format(form))
+
+
+@app.command("emit")
+def emit_plan(
+    plan: o.PlanArgument,
+    form: o.EmitFormat = None,
+    variant: s.Variant = None,
+    repository: o.Repository = None,
+    read_rate: o.ReadRate = None,
+) -> int:
+    """What to run: a plan as an engine's command line or a deployment manifest."""
+    from capplan.cli.emit import answer
+
+    return answer(plan, form, variant, repository, read_rate)
 
 
 @hardware_app.command("list")

@@ -8,6 +8,7 @@ from capplan.render import shows
 from capplan.render.replicas import replica_table
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.simulate_tsv import for_programs
+from capplan.render.traffic_classes import class_table
 from capplan.results.assumptions import Assumption
 from capplan.results.simulate import (
     Percentile,
@@ -51,6 +52,8 @@ def screen(
         tables.append(_service_levels(result.service_levels))
     if result.latencies and result.num_measured:
         tables.append(_latencies(result))
+    if result.classes:
+        tables.append(class_table(result.classes))
     tables.append(_load(result, inputs))
     if len(result.replicas) > 1:
         tables.append(replica_table(result.replicas))

@@ -17,7 +17,15 @@ from capplan.results.simulate import (
     Unanswered,
     Usage,
 )
-from capplan.simulator.latencies import NAMES, VALUES, Section, enough, latencies, values_of
+from capplan.simulator.latencies import (
+    NAMES,
+    VALUES,
+    Section,
+    by_class,
+    enough,
+    latencies,
+    values_of,
+)
 from capplan.simulator.replica_loads import together
 from capplan.simulator.requests import RequestRecord
 from capplan.simulator.run_data import RunData
@@ -101,6 +109,7 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
     windows = [window_of(run, yardstick) for run in runs]
     sections = _sections(windows)
     found = latencies(sections, _percentiles(yardstick))
+    classes = by_class(sections, _percentiles(yardstick))
     # All replications are judged, the worst is shown.
     states = [saturation(w.run, window_s=w.loaded_s) for w in windows]
     state = max(states, key=lambda s: (s.saturated, s.offered_per_s - s.served_per_s))
@@ -133,6 +142,7 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
         service_levels=levels,
         goodput=goodput,
         latencies=tuple(found),
+        classes=tuple(classes) if found else (),
         output_tokens_per_s=_rate(_output_tokens(windows), elapsed),
         prompt_tokens_per_s=_rate(_prompt_tokens(windows), elapsed),
         requests_per_s=_rate(
