@@ -11,8 +11,10 @@ from capplan.check.config import Config
 from capplan.check.deployment import Deployment
 from capplan.check.gpu_names import Accelerators, accelerators, first_of, hardware, slice_bytes
 from capplan.errors import CapplanError
-from capplan.planner import kv_engine
-from capplan.planner.kv_engine import KvEngine
+from capplan.performance import kv_engine
+from capplan.performance.kv_engine import KvEngine
+from capplan.performance.rates import derated_rates
+from capplan.performance.step import StepModel
 from capplan.specs.check import DeploymentSection
 from capplan.specs.editions import WeightEdition
 from capplan.specs.engine import EngineSpec
@@ -42,6 +44,7 @@ class Case:
     profile: EngineSpec | None
     version_known: bool
     unresolved: tuple[str, ...]
+    siblings: int = 1  # servers that one container or script starts
 
     @property
     def engine(self) -> str:
@@ -176,7 +179,8 @@ class Case:
         if share is not None and not 0 < share <= 1:
             return None
         profile = self.profile or load_engine("vllm")
-        flat = self.profile is None
+        # The terms of the budgets come from logs of CUDA and ROCm.
+        flat = self.profile is None or spec.vendor.lower() not in ("nvidia", "amd")
         engine = KvEngine(
             profile=profile,
             dtype=None,
@@ -212,6 +216,34 @@ class Case:
             return 1
         return dp if spread is not None and spread.switch is not False else 1
 
+    @cached_property
+    def steps(self) -> StepModel | None:
+        """How long steps take, or None where something that decides it is not known."""
+        setup = self.setup
+        if setup is None or self.edition is None or self.kv_format is None:
+            return None
+        tp, pp, dp = setup.tp, setup.engine.pp, setup.engine.dp
+        try:
+            rates = derated_rates(setup.hardware, tp, dp=dp, pp=pp)
+            return StepModel(
+                setup.model,
+                setup.hardware,
+                rates,
+                tp=tp,
+                pp=pp,
+                dp=dp,
+                ep=dp,
+                dtype=self.edition.format,
+                kv_dtype=self.kv_format,
+            )
+        except (CapplanError, ArithmeticError, ValueError, KeyError):
+            return None
+
+    @property
+    def role_without_decodes(self) -> bool:
+        """A prefill server of a disaggregated pair answers nobody token by token."""
+        return self.deployment.role == "prefill"
+
     @property
     def num_replicas(self) -> int | None:
         held = self.section.replicas
@@ -243,13 +275,15 @@ def _computes(made: kv_engine.Deployment) -> bool:
         return False
 
 
-def make_case(deployment: Deployment, config: Config) -> Case:
+def make_case(deployment: Deployment, config: Config, siblings: int = 1) -> Case:
     section = config.section(deployment.source.file, deployment.name)
     model, note, open_model = _model(deployment, config, section)
     gpus, open_gpu = _gpus(deployment, config, section)
     profile, version_known = _profile(deployment, section)
     unresolved = tuple(filter(None, (open_model, open_gpu, *_open_flags(deployment))))
-    return Case(deployment, config, section, model, note, gpus, profile, version_known, unresolved)
+    return Case(
+        deployment, config, section, model, note, gpus, profile, version_known, unresolved, siblings
+    )
 
 
 def _model(
