@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from functools import cached_property, lru_cache
+from functools import cached_property
 
-from capplan.check.catalogue import KnownModel, known_model, model_at
+from capplan.check.catalogue import KnownModel
 from capplan.check.config import Config
 from capplan.check.deployment import Deployment
-from capplan.check.gpu_names import Accelerators, accelerators, first_of, hardware, slice_bytes
+from capplan.check.gpu_names import Accelerators, hardware
 from capplan.errors import CapplanError
 from capplan.performance import kv_engine
 from capplan.performance.kv_engine import KvEngine
@@ -22,13 +21,22 @@ from capplan.specs.engine_catalogue import load_engine
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import PACKED_MLA
 
-_PROFILED = ("vllm", "sglang", "tensorrt-llm")
-_LAST_V0 = "0.7.3"
 _KV_FORMATS = {
-    "fp8": "fp8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "fp8_inc": "fp8", "fp8_per_token_head": "fp8",
-    "int8": "int8", "int8_per_token_head": "int8", "bf16": "bf16", "bfloat16": "bf16",
-    "fp16": "fp16", "float16": "fp16", "half": "fp16", "nvfp4": "nvfp4", "fp8_ds_mla": PACKED_MLA,
-}  # fmt: skip
+    "fp8": "fp8",
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+    "fp8_inc": "fp8",
+    "fp8_per_token_head": "fp8",
+    "int8": "int8",
+    "int8_per_token_head": "int8",
+    "bf16": "bf16",
+    "bfloat16": "bf16",
+    "fp16": "fp16",
+    "float16": "fp16",
+    "half": "fp16",
+    "nvfp4": "nvfp4",
+    "fp8_ds_mla": PACKED_MLA,
+}
 
 
 @dataclass(frozen=True)
@@ -273,137 +281,3 @@ def _computes(made: kv_engine.Deployment) -> bool:
         return bool(made.budgets) and made.pool is not None
     except (CapplanError, ArithmeticError, ValueError, KeyError, StopIteration):
         return False
-
-
-def make_case(deployment: Deployment, config: Config, siblings: int = 1) -> Case:
-    section = config.section(deployment.source.file, deployment.name)
-    model, note, open_model = _model(deployment, config, section)
-    gpus, open_gpu = _gpus(deployment, config, section)
-    profile, version_known = _profile(deployment, section)
-    unresolved = tuple(filter(None, (open_model, open_gpu, *_open_flags(deployment))))
-    return Case(
-        deployment, config, section, model, note, gpus, profile, version_known, unresolved, siblings
-    )
-
-
-def _model(
-    deployment: Deployment, config: Config, section: DeploymentSection
-) -> tuple[KnownModel | None, str | None, str | None]:
-    """The model, a note on how it was found, and else why it is unknown."""
-    if section.model is not None:
-        return model_at(section.model, config.folder), "model from .capplan.yaml", None
-    names = [
-        value.word for value in (deployment.model, deployment.served_name) if value and value.word
-    ]
-    for name in [*names, deployment.name]:
-        for pattern, wanted in config.spec.models.items():
-            if name == pattern or fnmatchcase(name, pattern):
-                return (
-                    model_at(wanted, config.folder),
-                    f"`{name}` is {wanted} by .capplan.yaml",
-                    None,
-                )
-    if deployment.model is None:
-        return None, None, "model: none is named"
-    word = deployment.model.word
-    if word is None:
-        why = deployment.model.reasons[0] if deployment.model.reasons else "set outside this file"
-        return None, None, f"model: {why}"
-    return _by_name(deployment, word)
-
-
-def _by_name(deployment: Deployment, word: str) -> tuple[KnownModel | None, str | None, str | None]:
-    local = word.startswith(("/", ".", "~")) or "://" in word.removeprefix("hf://")
-    if not local:
-        found = known_model(word)
-        if found is not None:
-            return found, None, None
-    for hint in deployment.model_hints:
-        named = hint.word
-        found = known_model(
-            named if named and "://" not in named else (named or "").rstrip("/").rpartition("/")[2]
-        )
-        if found is not None:
-            return found, f"model from `{hint.raw}` (line {hint.location.line})", None
-    last = word.rstrip("/").rpartition("/")[2].rpartition(":")[2]
-    found = known_model(last) if local else None
-    if found is not None:
-        return found, f"model from the last part of `{word}`", None
-    return None, None, f"model: `{word}` is not in the catalogue"
-
-
-def _gpus(
-    deployment: Deployment, config: Config, section: DeploymentSection
-) -> tuple[Accelerators | None, str | None]:
-    if section.hardware is not None:
-        return accelerators(section.hardware) or Accelerators((section.hardware,)), None
-    hints = [value.word for value in deployment.gpu_hints if value.word]
-    mapped: list[str] = []
-    for hint in hints:
-        for pattern, name in config.spec.hardware.items():
-            if hint == pattern or fnmatchcase(hint, pattern):
-                mapped.append(name)
-    default = config.spec.hardware.get("default")
-    found = first_of([*mapped, *hints, *([default] if default else [])])
-    size = slice_bytes(deployment.resource or "")
-    if size is not None:
-        names = found.names if found is not None else ("a100-sxm-80gb",)
-        return Accelerators(names, None, size), None
-    if found is not None:
-        return found, None
-    if hints:
-        return None, f"GPU type: `{hints[0]}` is not known; map it under `hardware:`"
-    return None, "GPU type: no node label, instance type or profile names it"
-
-
-@lru_cache(maxsize=64)
-def _engine(name: str, version: str | None) -> EngineSpec | None:
-    try:
-        return load_engine(name, version)
-    except CapplanError:
-        return None
-
-
-def _profile(deployment: Deployment, section: DeploymentSection) -> tuple[EngineSpec | None, bool]:
-    """The engine's profile and whether its version is known; the newest where it is not."""
-    if deployment.engine not in _PROFILED:
-        return None, False
-    version = section.engine_version or deployment.version
-    asked = deployment.environment.get("VLLM_USE_V1")
-    if deployment.engine == "vllm" and asked is not None and asked.text == "0" and version:
-        return _engine("vllm", _LAST_V0), True
-    found = _engine(deployment.engine, version) if version else None
-    if found is not None:
-        return found, True
-    return _engine(deployment.engine, None), False
-
-
-def _open_flags(deployment: Deployment) -> list[str]:
-    """Options that decide the size and are set to what is not known."""
-    found = []
-    for meaning in (
-        "tp",
-        "pp",
-        "dp",
-        "max_model_len",
-        "max_num_seqs",
-        "memory_share",
-        "quantization",
-        "kv_dtype",
-    ):
-        flag = deployment.flag(meaning)
-        if flag is not None and not flag.certain:
-            reasons = flag.value.reasons if flag.value is not None else ()
-            why = reasons[0] if reasons else "it stands in a branch of the script"
-            found.append(f"{flag.name}: {why}")
-    for stated, what in ((deployment.gpus_per_pod, "GPUs"), (deployment.pods, "pods of a replica")):
-        if stated is not None and stated.number is None:
-            why = (
-                stated.value.reasons[0]
-                if stated.value.reasons
-                else f"`{stated.value.raw}` is no number"
-            )
-            found.append(f"{what}: {why}")
-    if deployment.hidden:
-        found.append(f"options: `{deployment.hidden[0].raw}` may hold more")
-    return found

@@ -69,9 +69,16 @@ def _answer(case: Case, rate: float, replicas: int) -> Predicted | None:
         f"{1000 * shown.step_time_s:.3g} ms",
     )
     return Predicted(
-        rate, replicas, most, step is None, shown.ttft_s, shown.step_time_s, needed, steps,
+        rate,
+        replicas,
+        most,
+        step is None,
+        shown.ttft_s,
+        shown.step_time_s,
+        needed,
+        steps,
         ("means, without queueing (bounds of `capplan gpus`)",),
-    )  # fmt: skip
+    )
 
 
 def _question(case: Case, rate: float) -> Question | None:

@@ -7,13 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from capplan.check.cases import Case, make_case
-from capplan.check.config import Config, Configs
+from capplan.check.cases import Case
+from capplan.check.config import Config
 from capplan.check.deployment import Deployment
 from capplan.check.documents import File, may_deploy, read_file, unreadable
 from capplan.check.flags import Flag
+from capplan.check.resolve import make_case
 from capplan.check.rules.catalogue import RULES
 from capplan.check.rules.rule import Remark, Rule
 from capplan.check.rules.sizes import rooms
@@ -151,4 +151,3 @@ def _pool_tokens(case: Case) -> int | None:
     return 1024 * room.setup.engine.dp * pool.num_sequences(1024)
 
 
-__all__ = ["CheckedFile", "Configs", "Path", "cases_of", "check_source", "judge", "summary_of"]

@@ -9,9 +9,12 @@ from capplan.planner.kv import KvQuestion
 from capplan.planner.kv_advice import advise
 
 _OPTIONS = {
-    "--tp": "tensor-parallel-size", "--pp": "pipeline-parallel-size", "--kv-dtype": "kv-cache-dtype",
-    "--hardware": "the GPU", "--dtype": "quantization",
-}  # fmt: skip
+    "--tp": "tensor-parallel-size",
+    "--pp": "pipeline-parallel-size",
+    "--kv-dtype": "kv-cache-dtype",
+    "--hardware": "the GPU",
+    "--dtype": "quantization",
+}
 
 
 def first_advice(case: Case, room: Room) -> str | None:

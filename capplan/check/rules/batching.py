@@ -11,6 +11,7 @@ from capplan.check.rules.steps import chunk_s, decode_s, mean_context
 
 _SHORT_REQUEST_TOKENS = 1024
 _STALL_S = 1.0
+_SHORT_PAUSE_S = 0.05  # a prompt this short is no pause that anybody sees
 _KNEE_GAIN = 0.05
 _MANY_SPECULATING = 64
 _LONG_CONTEXT_FREE = ("rope-scaling", "hf-overrides", "json-model-override-args", "rope-parameters")
@@ -91,11 +92,13 @@ def seqs_beyond_knee(case: Case) -> Iterator[Remark]:
         f"from {seqs // 2} to {seqs} running requests, throughput grows by {gain:.0%} and each "
         f"token takes {full / half - 1:.0%} longer",
         case.deployment.flag("max_num_seqs"),
-        (f"{seqs // 2} at a time: {seconds(half)} a step, {seqs // 2 / half:,.0f} tokens/s",
-         f"{seqs} at a time: {seconds(full)} a step, {seqs / full:,.0f} tokens/s"),
+        (
+            f"{seqs // 2} at a time: {seconds(half)} a step, {seqs // 2 / half:,.0f} tokens/s",
+            f"{seqs} at a time: {seconds(full)} a step, {seqs / full:,.0f} tokens/s",
+        ),
         f"set max_num_seqs to {seqs // 2} and let the rest queue",
         (f"contexts of {tokens:,} tokens",),
-    )  # fmt: skip
+    )
 
 
 @rule("CP016", "token-budget-too-small", "error", "the token budget is below what the engine needs")
@@ -111,13 +114,17 @@ def token_budget_too_small(case: Case) -> Iterator[Remark]:
     if seqs is not None and budget < seqs:
         yield Remark(
             f"{budget:,} tokens a step are fewer than the {seqs:,} requests that may run",
-            flag, (f"{budget:,} < max_num_seqs {seqs:,}",), f"set it to {max(2048, seqs)} or more",
-        )  # fmt: skip
+            flag,
+            (f"{budget:,} < max_num_seqs {seqs:,}",),
+            f"set it to {max(2048, seqs)} or more",
+        )
     elif length is not None and budget < length and _unchunked(case):
         yield Remark(
             f"without chunked prefill a prompt of {length:,} tokens must fit into one step of {budget:,}",
-            flag, (f"{budget:,} < max_model_len {length:,}",), f"set it to {length}, or leave chunked prefill on",
-        )  # fmt: skip
+            flag,
+            (f"{budget:,} < max_model_len {length:,}",),
+            f"set it to {length}, or leave chunked prefill on",
+        )
 
 
 def _unchunked(case: Case) -> bool:
@@ -174,12 +181,16 @@ def chunked_prefill_off(case: Case) -> Iterator[Remark]:
     pause = ""
     if model is not None and length is not None:
         taken = chunk_s(model, length)
+        if taken < _SHORT_PAUSE_S:
+            return
         pause = f": up to {seconds(taken)}"
         steps = (f"a prompt of {length:,} tokens takes {seconds(taken)} in one piece",)
     yield Remark(
         f"chunked prefill is off: a long prompt stops all running requests{pause}",
-        flag, steps, "leave it on (the default from vLLM 0.8)",
-    )  # fmt: skip
+        flag,
+        steps,
+        "leave it on (the default from vLLM 0.8)",
+    )
 
 
 @rule("CP019", "prefix-caching-off", "warning", "shared prompts are computed again each time")
@@ -206,8 +217,10 @@ def prefix_caching_off(case: Case) -> Iterator[Remark]:
     what = "conversations" if chats and not shared else "system prompts"
     yield Remark(
         f"prefix caching is off, and this traffic has {what} in common",
-        flag, (), "set enable-prefix-caching",
-    )  # fmt: skip
+        flag,
+        (),
+        "set enable-prefix-caching",
+    )
 
 
 @rule("CP023", "speculation-at-high-batch", "warning", "speculative decoding in large batches")
@@ -232,12 +245,19 @@ def speculation_at_high_batch(case: Case) -> Iterator[Remark]:
     yield Remark(
         f"speculative decoding with up to {seqs:,} running requests{default}: beyond some tens, "
         "rejected tokens cost more than accepted ones save",
-        flag, (f"max_num_seqs {seqs:,} against about {_MANY_SPECULATING // 2}",),
+        flag,
+        (f"max_num_seqs {seqs:,} against about {_MANY_SPECULATING // 2}",),
         "set max_num_seqs to 32 or below, or `disable_by_batch_size` in the speculative config",
-    )  # fmt: skip
+    )
 
 
 RULES = (
-    context_above_model, seqs_beyond_pool, seqs_beyond_knee, token_budget_too_small,
-    token_budget_stalls, chunked_prefill_off, prefix_caching_off, speculation_at_high_batch,
-)  # fmt: skip
+    context_above_model,
+    seqs_beyond_pool,
+    seqs_beyond_knee,
+    token_budget_too_small,
+    token_budget_stalls,
+    chunked_prefill_off,
+    prefix_caching_off,
+    speculation_at_high_batch,
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capplan.check.rules import (
+    acceptances,
     batching,
     formats,
     memory,
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = tuple(
             *runtime.RULES,
             *options.RULES,
             *plan.RULES,
+            *acceptances.RULES,
         ),
         key=lambda rule: rule.id,
     )

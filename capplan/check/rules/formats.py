@@ -69,16 +69,20 @@ def dtype_unsupported(case: Case) -> Iterator[Remark]:
     if dtype is not None and dtype.certain and dtype.text in ("bfloat16", "bf16"):
         yield Remark(
             f"bfloat16 needs compute capability 8.0; {spec.name} ({spec.architecture}) has {generation}.x",
-            dtype, (f"{generation}.x < 8.0",), "set dtype to float16 (half)",
-        )  # fmt: skip
+            dtype,
+            (f"{generation}.x < 8.0",),
+            "set dtype to float16 (half)",
+        )
     method = case.deployment.flag("quantization")
     least = _LEAST_GENERATION.get(case.quantisation)
     if method is not None and method.certain and least is not None and generation < least:
         yield Remark(
             f"quantization {case.quantisation} needs compute capability {least}.0; {spec.name} has "
             f"{generation}.x",
-            method, (f"{generation}.x < {least}.0",), "use AWQ or GPTQ weights, or a newer GPU",
-        )  # fmt: skip
+            method,
+            (f"{generation}.x < {least}.0",),
+            "use AWQ or GPTQ weights, or a newer GPU",
+        )
 
 
 @rule("CP022", "fp8-kv-not-native", "warning", "an FP8 KV cache on a GPU without FP8")
@@ -97,9 +101,10 @@ def fp8_kv_not_native(case: Case) -> Iterator[Remark]:
     yield Remark(
         f"{spec.name} has no FP8: the KV cache is converted at each read, and only some attention "
         "kernels can",
-        flag, (f"{spec.name} computes {', '.join(sorted(spec.compute.peak))}",),
+        flag,
+        (f"{spec.name} computes {', '.join(sorted(spec.compute.peak))}",),
         "leave kv-cache-dtype at auto, or use a GPU from Ada or Hopper on",
-    )  # fmt: skip
+    )
 
 
 RULES = (dtype_not_native, dtype_unsupported, fp8_kv_not_native)

@@ -126,36 +126,39 @@ def utilisation_too_high(case: Case) -> Iterator[Remark]:
     if case.engine not in ("vllm", "sglang") or flag is None or share is None or share > 1:
         return
     spec = case.hardware
+    limit = 0.88 if case.engine == "sglang" else _HIGH_SHARE
     if spec is None:
         if share > _HIGH_SHARE:
-            yield Remark(
-                f"{share:g} leaves {1 - share:.0%} of the GPU for CUDA graphs, communicators and "
-                "fragmentation",
-                flag, (f"1 - {share:g} = {1 - share:g}",), "set it to 0.92 or below",
-            )  # fmt: skip
+            text = f"{share:g} leaves {1 - share:.0%} of the GPU for CUDA graphs, communicators"
+            step = f"1 - {share:g} = {1 - share:g}"
+            yield Remark(f"{text} and fragmentation", flag, (step,), f"set it to {limit:g} or less")
         return
     visible = (case.gpus.memory_bytes if case.gpus else None) or spec.visible_memory_bytes
     left = visible * (1 - share)
+    needed, steps = _outside(case)
+    if share <= _HIGH_SHARE and (case.engine == "sglang" or left >= needed):
+        return
+    best = min(limit, max(0.5, int(100 * (1 - needed / visible)) / 100))
+    against = "which needs" if left < needed else "a thin margin over the"
+    yield Remark(
+        f"{share:g} leaves {gib(left)} a GPU outside of the engine, {against} {gib(needed)}"
+        + ("" if left < needed else " that it needs"),
+        flag,
+        (f"{gib(visible)} x (1 - {share:g}) = {gib(left)}", *steps),
+        f"set it to {best:g} or less",
+        _assumed(case),
+    )
+
+
+def _outside(case: Case) -> tuple[float, list[str]]:
+    """What lives in the memory that the share leaves free, about, and of what it is made."""
+    steps = [f"communicators, other contexts, fragmentation: about {gib(_OUTSIDE_BYTES)}"]
     graphs = case.profile.memory.cuda_graphs if case.profile is not None else None
     eager = case.deployment.flag("enforce_eager")
-    outside = graphs is not None and not graphs.subtracted and not (eager and eager.switch)
-    needed = _OUTSIDE_BYTES + (graphs.likely if graphs is not None and outside else 0)
-    if case.engine == "sglang" or (left >= needed and share <= _HIGH_SHARE):
-        if case.engine == "sglang" and share > 0.95:
-            yield Remark(
-                f"{share:g} for weights and KV leaves {gib(left)} for activations and CUDA graphs",
-                flag, (f"{gib(visible)} x (1 - {share:g}) = {gib(left)}",), "set it to 0.88 or below",
-            )  # fmt: skip
-        return
-    steps = [f"{gib(visible)} x (1 - {share:g}) = {gib(left)} outside of the engine's share"]
-    if outside and graphs is not None:
-        steps.append(f"CUDA graphs: {gib(graphs.likely)} ({gib(graphs.low)} to {gib(graphs.high)})")
-    steps.append(f"communicators, other contexts, fragmentation: about {gib(_OUTSIDE_BYTES)}")
-    best = max(0.5, int(100 * (1 - needed / visible)) / 100)
-    yield Remark(
-        f"{share:g} leaves {gib(left)} a GPU outside of the engine, which needs about {gib(needed)}",
-        flag, tuple(steps), f"set gpu_memory_utilization to {min(best, 0.95):g} or below", _assumed(case),
-    )  # fmt: skip
+    if graphs is None or graphs.subtracted or (eager is not None and eager.switch):
+        return _OUTSIDE_BYTES, steps
+    steps.append(f"CUDA graphs: {gib(graphs.likely)} ({gib(graphs.low)} to {gib(graphs.high)})")
+    return _OUTSIDE_BYTES + graphs.likely, steps
 
 
 @rule("CP013", "memory-unused", "warning", "a large part of the GPU is left unused")
@@ -178,10 +181,16 @@ def memory_unused(case: Case) -> Iterator[Remark]:
     extra = f", for at most {seqs} requests at a time" if seqs is not None else ""
     yield Remark(
         f"{share:g} leaves {1 - share:.0%} of each GPU unused{extra}",
-        flag, tuple(steps), "set gpu_memory_utilization to 0.90, or use a smaller GPU",
-    )  # fmt: skip
+        flag,
+        tuple(steps),
+        "set gpu_memory_utilization to 0.90, or use a smaller GPU",
+    )
 
 
 RULES = (
-    weights_do_not_fit, kv_below_one_sequence, tight_fit, utilisation_too_high, memory_unused,
-)  # fmt: skip
+    weights_do_not_fit,
+    kv_below_one_sequence,
+    tight_fit,
+    utilisation_too_high,
+    memory_unused,
+)

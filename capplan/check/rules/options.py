@@ -39,8 +39,10 @@ def flag_removed(case: Case) -> Iterator[Remark]:
             yield Remark(
                 f"--{change.flag} is gone from vLLM {change.removed} on; this is "
                 f"{case.section.engine_version or case.deployment.version}",
-                flag, (change.source,), change.instead,
-            )  # fmt: skip
+                flag,
+                (change.source,),
+                change.instead,
+            )
 
 
 @rule("CP030", "flag-ignored", "warning", "an option without effect in this engine version")
@@ -54,13 +56,17 @@ def flag_ignored(case: Case) -> Iterator[Remark]:
         if _since(case, change.ignored) and not (case.is_v0 and change.ignored == "0.8"):
             yield Remark(
                 f"--{change.flag} has no effect from vLLM {change.ignored} on",
-                flag, (change.source,), change.instead,
-            )  # fmt: skip
+                flag,
+                (change.source,),
+                change.instead,
+            )
         elif unknown and change.removed is not None and not case.deployment.partial:
             yield Remark(
                 f"--{change.flag} ends vLLM from {change.removed} on, and this image has no fixed version",
-                flag, (change.source,), change.instead,
-            )  # fmt: skip
+                flag,
+                (change.source,),
+                change.instead,
+            )
 
 
 @rule("CP031", "flag-unknown", "warning", "an option that the engine does not know")

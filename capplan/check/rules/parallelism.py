@@ -265,12 +265,19 @@ def experts_do_not_divide(case: Case) -> Iterator[Remark]:
         if num % ranks and redundant is None:
             yield Remark(
                 f"{num} experts cannot be dealt evenly over {ranks} ranks",
-                flag, (f"{num} / {ranks} = {num / ranks:.4g}",), "use a degree that divides",
-            )  # fmt: skip
+                flag,
+                (f"{num} / {ranks} = {num / ranks:.4g}",),
+                "use a degree that divides",
+            )
             return
 
 
 RULES = (
-    gpus_missing, gpus_idle, tp_does_not_divide, kv_heads_copied, tp_across_nodes,
-    tp_off_fast_link, experts_do_not_divide,
-)  # fmt: skip
+    gpus_missing,
+    gpus_idle,
+    tp_does_not_divide,
+    kv_heads_copied,
+    tp_across_nodes,
+    tp_off_fast_link,
+    experts_do_not_divide,
+)

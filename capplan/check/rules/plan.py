@@ -43,12 +43,15 @@ def slo_missed(case: Case) -> Iterator[Remark]:
         if value > limit:
             yield Remark(
                 f"{name} is {seconds(value)}, the limit {seconds(limit)}",
-                case.deployment.replicas.value if case.deployment.replicas else case.deployment.place,
+                case.deployment.replicas.value
+                if case.deployment.replicas
+                else case.deployment.place,
                 found.steps,
-                f"use {found.needed_replicas} replicas" if found.needed_replicas else
-                "no number of such replicas meets it: raise tensor parallelism, or use a faster GPU",
+                f"use {found.needed_replicas} replicas"
+                if found.needed_replicas
+                else "no number of such replicas meets it: raise tensor parallelism, or use a faster GPU",
                 found.assumed,
-            )  # fmt: skip
+            )
 
 
 @rule("CP041", "headroom-low", "warning", "a stated limit holds with little to spare")
@@ -63,9 +66,13 @@ def headroom_low(case: Case) -> Iterator[Remark]:
             yield Remark(
                 f"{name} is {seconds(value)} of {seconds(limit)}: {1 - value / limit:.0%} to spare, "
                 f"{case.section.headroom:.0%} are asked for",
-                case.deployment.replicas.value if case.deployment.replicas else case.deployment.place,
-                found.steps, "add a replica", found.assumed,
-            )  # fmt: skip
+                case.deployment.replicas.value
+                if case.deployment.replicas
+                else case.deployment.place,
+                found.steps,
+                "add a replica",
+                found.assumed,
+            )
 
 
 @rule("CP042", "cost-above-budget", "error", "the GPUs cost more than the stated budget")
@@ -83,9 +90,11 @@ def cost_above_budget(case: Case) -> Iterator[Remark]:
     yield Remark(
         f"${cost:,.0f} a month, the budget is ${budget:,.0f}",
         case.deployment.replicas.value if case.deployment.replicas else case.deployment.place,
-        (f"{gpus} GPUs x {replicas} replicas x ${price:.4g}/h x {HOURS_PER_MONTH:g} h = ${cost:,.0f}",),
+        (
+            f"{gpus} GPUs x {replicas} replicas x ${price:.4g}/h x {HOURS_PER_MONTH:g} h = ${cost:,.0f}",
+        ),
         f"use {most} replicas" if most else "use fewer or cheaper GPUs a replica",
-    )  # fmt: skip
+    )
 
 
 @rule("CP043", "replicas-above-need", "warning", "more replicas than the traffic needs")
@@ -102,8 +111,10 @@ def replicas_above_need(case: Case) -> Iterator[Remark]:
         f"{found.num_replicas} replicas; {found.needed_replicas} and one spare carry "
         f"{found.rate_per_s:.4g} requests/s",
         case.deployment.replicas.value if case.deployment.replicas else case.deployment.place,
-        found.steps, f"use {enough} replicas", found.assumed,
-    )  # fmt: skip
+        found.steps,
+        f"use {enough} replicas",
+        found.assumed,
+    )
 
 
 RULES = (slo_missed, headroom_low, cost_above_budget, replicas_above_need)

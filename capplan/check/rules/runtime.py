@@ -48,14 +48,17 @@ def shared_memory_small(case: Case) -> Iterator[Remark]:
             f"{local} ranks share {gib(_DEFAULT_SHM_BYTES)} of /dev/shm, the default",
             case.deployment.flag("tp") or case.deployment.place,
             (f"TP {tp}; no volume at /dev/shm",),
-            "set `ipc: host` or `shm_size: 8gb`" if compose
+            "set `ipc: host` or `shm_size: 8gb`"
+            if compose
             else "mount an emptyDir with `medium: Memory` at /dev/shm",
-        )  # fmt: skip
+        )
     elif shm.bytes is not None and shm.bytes < _ENOUGH_SHM_BYTES:
         yield Remark(
             f"{local} ranks share {gib(shm.bytes)} of /dev/shm",
-            shm.value, (f"{gib(shm.bytes)} < {gib(_ENOUGH_SHM_BYTES)}",), "give it 8Gi or more",
-        )  # fmt: skip
+            shm.value,
+            (f"{gib(shm.bytes)} < {gib(_ENOUGH_SHM_BYTES)}",),
+            "give it 8Gi or more",
+        )
 
 
 @rule("CP025", "host-memory-short", "error", "swap and offload exceed the memory limit")
@@ -162,8 +165,10 @@ def autoscaler_blind(case: Case) -> Iterator[Remark]:
     shown = ", ".join(dict.fromkeys(m.chars[:60] for m in blind))
     yield Remark(
         f"replicas follow {shown}, which does not rise when requests wait",
-        blind[0], (), "scale on vllm:num_requests_waiting (or sglang:num_queue_reqs), or on the P95 of TTFT",
-    )  # fmt: skip
+        blind[0],
+        (),
+        "scale on vllm:num_requests_waiting (or sglang:num_queue_reqs), or on the P95 of TTFT",
+    )
 
 
 @rule("CP028", "no-admission-limit", "info", "nothing limits how many requests wait")
@@ -177,9 +182,10 @@ def no_admission_limit(case: Case) -> Iterator[Remark]:
         return
     yield Remark(
         "an SLO is set, and nothing refuses requests beyond what it allows",
-        case.deployment.place, (),
+        case.deployment.place,
+        (),
         "limit concurrency at the gateway, or set max-waiting-requests (vLLM), max-queued-requests (SGLang)",
-    )  # fmt: skip
+    )
 
 
 @rule("CP033", "version-floating", "info", "the image has no fixed version")
@@ -198,11 +204,17 @@ def version_floating(case: Case) -> Iterator[Remark]:
     newest = case.profile.name if case.profile is not None else "the newest engine"
     yield Remark(
         f"the image has {shown}: judged as {newest}",
-        image, (), "pin a released version, such as vllm/vllm-openai:v0.11.0",
-    )  # fmt: skip
+        image,
+        (),
+        "pin a released version, such as vllm/vllm-openai:v0.11.0",
+    )
 
 
 RULES = (
-    shared_memory_small, host_memory_short, probe_kills_loading, autoscaler_blind,
-    no_admission_limit, version_floating,
-)  # fmt: skip
+    shared_memory_small,
+    host_memory_short,
+    probe_kills_loading,
+    autoscaler_blind,
+    no_admission_limit,
+    version_floating,
+)
