@@ -25,7 +25,9 @@ def write_baseline(path: Path, findings: Iterable[Finding]) -> int:
         path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CapplanError(f"the baseline cannot be written: {reason}", location=Location(str(path))) from None
+        raise CapplanError(
+            f"the baseline cannot be written: {reason}", location=Location(str(path))
+        ) from None
     return len(entries)
 
 

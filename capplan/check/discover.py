@@ -19,7 +19,9 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 # Locks and schemas are long and deploy nothing.
-_NOT_THESE = re.compile(r"(?:^|[-.])(?:package-lock|composer\.lock|schema|tsconfig)\b.*\.json$|^\.pre-commit")
+_NOT_THESE = re.compile(
+    r"(?:^|[-.])(?:package-lock|composer\.lock|schema|tsconfig)\b.*\.json$|^\.pre-commit"
+)
 MAX_FILES = 100_000
 
 
@@ -39,7 +41,9 @@ def find_files(paths: list[str]) -> list[tuple[Path, bool]]:
         elif path.exists():
             found[path] = True
         else:
-            raise CapplanError("there is no such file", location=Location(text), hint="check the path")
+            raise CapplanError(
+                "there is no such file", location=Location(text), hint="check the path"
+            )
     return list(found.items())
 
 

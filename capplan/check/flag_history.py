@@ -21,7 +21,7 @@ VLLM_CHANGES: tuple[Change, ...] = (
         "swap-space",
         "0.8",
         "0.18",
-        "leave it out: preempted requests are computed again (kv-offloading-size keeps KV on the host)",
+        "leave it out: preempted requests are computed again",
         "EngineArgs of 0.15 to 0.29 compared (unsloth-zoo issue 1210); the V1 core never swaps",
     ),
     Change(

@@ -57,7 +57,9 @@ def comments(source: Source) -> list[Ignore]:
             found.append(_comment(source, number, whole, match[2], match[3]))
         elif match := _ANNOTATION.search(line):
             for pair in _PAIR.finditer(match[1].strip("\"' ")):
-                found.append(Ignore((pair[1],), "annotation", None, pair[2].strip(), None, None, 0, source))
+                found.append(
+                    Ignore((pair[1],), "annotation", None, pair[2].strip(), None, None, 0, source)
+                )
     return found
 
 
@@ -110,7 +112,12 @@ def _accepting(
     finding: Finding, ignores: Sequence[Ignore], start: int, today: date
 ) -> Ignore | None:
     for ignore in ignores:
-        near = ignore.line is None or ignore.line in (finding.line, finding.line - 1, start, start - 1)
+        near = ignore.line is None or ignore.line in (
+            finding.line,
+            finding.line - 1,
+            start,
+            start - 1,
+        )
         if finding.rule in ignore.rules and near and ignore.fault is None:
             if ignore.until is None or ignore.until >= today:
                 return ignore
@@ -121,8 +128,14 @@ def _accepting(
 def _configured(finding: Finding, config: Config, today: date) -> Suppressed | None:
     relative = config.relative(finding.file)
     for section in config.spec.ignore:
-        fits = fnmatchcase(relative, section.path) and fnmatchcase(finding.deployment, section.deployment)
-        if section.rule == finding.rule and fits and (section.until is None or section.until >= today):
+        fits = fnmatchcase(relative, section.path) and fnmatchcase(
+            finding.deployment, section.deployment
+        )
+        if (
+            section.rule == finding.rule
+            and fits
+            and (section.until is None or section.until >= today)
+        ):
             until = section.until.isoformat() if section.until is not None else None
             return Suppressed(finding, "config", section.reason, until)
     return None

@@ -1,4 +1,4 @@
-"""What a deployment does under stated traffic: bounds of the planner, for its replicas as they are."""
+"""What a deployment does under stated traffic: bounds of the planner, for it as it is."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def _answer(case: Case, rate: float, replicas: int) -> Predicted | None:
     shown = step or replica.mean_step(float(max(1, replica.max_sequences)))
     prompt, output = question.workload.prompt_tokens, question.workload.output_tokens
     steps = (
-        f"{rate:.4g} requests/s of {prompt:,} prompt and {output:,} output tokens on {replicas} replicas: "
-        f"{per_replica:.3g}/s each",
+        f"{rate:.4g} requests/s of {prompt:,} prompt and {output:,} output tokens",
+        f"on {replicas} replicas: {per_replica:.3g}/s each",
         f"a replica carries at most {most:.3g}/s within the limits",
         f"at {per_replica:.3g}/s: {shown.decode_batch:.3g} requests decode, a step takes "
         f"{1000 * shown.step_time_s:.3g} ms",

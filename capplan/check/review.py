@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -80,13 +79,21 @@ def _read(
     path: Path, named: bool, config: Config, request: ReviewRequest, gathered: _Gathered
 ) -> CheckedFile | None:
     try:
-        source = read_source(path, path.as_posix())
+        source = read_source(path, _relative(path))
     except CapplanError as fault:
         if named:
             gathered.faults.append(fault)
         gathered.passed_over.append(path.as_posix())
         return None
     return check_source(source, config, request.values)
+
+
+def _relative(path: Path) -> str:
+    """As the current folder sees it: what reviews and annotations are keyed by."""
+    try:
+        return path.absolute().relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return path.as_posix()
 
 
 def _take(
@@ -139,24 +146,13 @@ def _compare(
         text = repository.text_at(path.relative_to(repository.root.resolve()).as_posix())
         if text is None:
             continue
-        shown = _shown(path, request.paths)
+        shown = _relative(path)
         checked = check_source(Source(shown, text), configs.of(path), request.values)
         before += checked.cases
         known.update(finding.fingerprint for finding in checked.findings)
     new = [f for f in gathered.findings if Path(f.file).resolve() in changed]
     gathered.findings = accept_baseline(new, known)[0]
     return tuple(fleet_changes(before, touched))
-
-
-def _shown(path: Path, paths: Iterable[str]) -> str:
-    """A path as the walk would write it."""
-    for text in paths:
-        place = Path(text).resolve()
-        if path == place:
-            return Path(text).as_posix()
-        if place in path.parents:
-            return (Path(text) / path.relative_to(place)).as_posix()
-    return path.as_posix()
 
 
 def _result(

@@ -149,5 +149,3 @@ def _pool_tokens(case: Case) -> int | None:
     if pool.keeps_nothing or pool.available_bytes <= 0:
         return 0
     return 1024 * room.setup.engine.dp * pool.num_sequences(1024)
-
-

@@ -50,7 +50,9 @@ def answer(options: CheckOptions) -> int:
     shown, files = _targets(options)
     paths = tuple(options.paths or ["."])
     fixed = read_config(Path(options.config)) if options.config is not None else None
-    config = fixed or Configs().of(Path(paths[0]) / "x" if Path(paths[0]).is_dir() else Path(paths[0]))
+    config = fixed or Configs().of(
+        Path(paths[0]) / "x" if Path(paths[0]).is_dir() else Path(paths[0])
+    )
     level = _level(options.fail_level or config.spec.fail_level)
     baseline = options.baseline or _beside(config.file, config.spec.baseline)
     request = ReviewRequest(
@@ -100,7 +102,9 @@ def _verdict(
     return EXIT_NO if strict or result.num_at_or_above(level) else EXIT_FINE
 
 
-def _render(form: str, result: CheckResult, inputs: CheckInputs, *, colour: bool, quiet: bool) -> str:
+def _render(
+    form: str, result: CheckResult, inputs: CheckInputs, *, colour: bool, quiet: bool
+) -> str:
     if form == "json":
         from capplan.render.json_output import document, to_plain
 
@@ -209,7 +213,9 @@ def _explain(rule: str | None) -> int:
     wanted = rule.upper()
     for fact in facts:
         if wanted in (fact.id, fact.name.upper()):
-            env.stdout.write(f"{fact.id} {fact.name} ({fact.severity})\n{fact.summary}\n\n{fact.why}\n")
+            env.stdout.write(
+                f"{fact.id} {fact.name} ({fact.severity})\n{fact.summary}\n\n{fact.why}\n"
+            )
             return EXIT_FINE
     names = [*(fact.id for fact in facts), *(fact.name for fact in facts)]
     hint = did_you_mean(rule[:40], names) or "see --list-rules"

@@ -20,12 +20,17 @@ def junit(result: CheckResult, fail_level: str) -> str:
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     failing = [f for f in result.findings if SEVERITIES.index(f.severity) >= least]
     num = sum(len(dict.fromkeys(names)) for names in files.values())
-    lines.append(f'<testsuites name="capplan check" tests="{num}" failures="{_num_failed(failing)}">')
+    lines.append(
+        f'<testsuites name="capplan check" tests="{num}" failures="{_num_failed(failing)}">'
+    )
     for file, names in files.items():
         unique = list(dict.fromkeys(names))
         here = [f for f in result.findings if f.file == file]
         bad = [f for f in here if SEVERITIES.index(f.severity) >= least]
-        lines.append(f'  <testsuite name={_quoted(file)} tests="{len(unique)}" failures="{_num_failed(bad)}">')
+        lines.append(
+            f"  <testsuite name={_quoted(file)}"
+            f' tests="{len(unique)}" failures="{_num_failed(bad)}">'
+        )
         for name in unique:
             lines += _case(file, name, [f for f in here if (f.deployment or "file") == name], least)
         lines.append("  </testsuite>")
@@ -59,7 +64,10 @@ def _case(file: str, name: str, findings: list[Finding], least: int) -> list[str
 
 
 def _text(finding: Finding) -> str:
-    parts = [f"{finding.file}:{finding.line}:{finding.column}: {finding.severity} {finding.rule} {finding.message}"]
+    parts = [
+        f"{finding.file}:{finding.line}:{finding.column}: "
+        f"{finding.severity} {finding.rule} {finding.message}"
+    ]
     parts += [f"  {step}" for step in finding.arithmetic]
     if finding.fix:
         parts.append(f"  fix: {finding.fix}")

@@ -15,15 +15,23 @@ def markdown(result: CheckResult) -> str:
     """Headline, what the change does to the fleet, the findings."""
     lines = [MARKER, f"### capplan check: {headline(result)}", ""]
     if result.changes:
-        lines += ["| deployment | GPUs | a month | TTFT | KV tokens a replica |", "|---|---|---|---|---|"]
+        lines += [
+            "| deployment | GPUs | a month | TTFT | KV tokens a replica |",
+            "|---|---|---|---|---|",
+        ]
         lines += [_change(change) for change in result.changes[:MAX_ROWS]]
         lines += ["", f"**{total_line(result)}**", ""]
     if result.findings:
         lines += ["| | rule | where | finding | fix |", "|---|---|---|---|---|"]
         for finding in result.findings[:MAX_ROWS]:
             place = f"`{finding.file}:{finding.line}`"
-            cells = (_SIGNS[finding.severity] + " " + finding.severity, f"{finding.rule} {finding.name}", place,
-                     finding.message, finding.fix or "")
+            cells = (
+                _SIGNS[finding.severity] + " " + finding.severity,
+                f"{finding.rule} {finding.name}",
+                place,
+                finding.message,
+                finding.fix or "",
+            )
             lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
         if len(result.findings) > MAX_ROWS:
             lines.append(f"\nand {len(result.findings) - MAX_ROWS} more")

@@ -55,7 +55,8 @@ def headline(result: CheckResult) -> str:
     new = f" new since {result.base}" if result.base is not None else ""
     accepted = f"; {len(result.suppressed)} accepted" if result.suppressed else ""
     num = len(result.deployments)
-    where = f"{num} deployment{'' if num == 1 else 's'} in {result.num_files_checked} of {result.num_files} files"
+    read = f"{result.num_files_checked} of {result.num_files} files"
+    where = f"{num} deployment{'' if num == 1 else 's'} in {read}"
     return f"{found}{new}{accepted} ({where})"
 
 
@@ -73,13 +74,19 @@ def change_line(change: FleetChange) -> str:
     cost = cost_difference(change)
     if cost:
         parts.append(f"{money(cost)} a month")
-    if change.ttft_s_before is not None and change.ttft_s_after is not None and change.ttft_s_before != change.ttft_s_after:
+    if (
+        change.ttft_s_before is not None
+        and change.ttft_s_after is not None
+        and change.ttft_s_before != change.ttft_s_after
+    ):
         first = units.format_duration(change.ttft_s_before, digits=3)
         parts.append(f"TTFT {first} to {units.format_duration(change.ttft_s_after, digits=3)}")
     old, new = change.kv_pool_tokens_before, change.kv_pool_tokens_after
     if old is not None and new is not None and old != new:
         parts.append(f"KV a replica {old:,} to {new:,} tokens")
-    return f"{change.file}: {change.deployment} {change.what}: {', '.join(parts) or 'size not known'}"
+    return (
+        f"{change.file}: {change.deployment} {change.what}: {', '.join(parts) or 'size not known'}"
+    )
 
 
 def cost_difference(change: FleetChange) -> float | None:
@@ -89,12 +96,13 @@ def cost_difference(change: FleetChange) -> float | None:
 
 
 def money(amount: float) -> str:
-    """A signed sum in three digits: `+$39.1k`."""
+    """A signed sum in three digits.
+
+    >>> money(39_142.6)
+    '+$39,100'
+    """
     sign = "+" if amount >= 0 else "-"
-    size = abs(amount)
-    if size >= 1e6:
-        return f"{sign}${size / 1e6:.3g}M"
-    return f"{sign}${size / 1e3:.3g}k" if size >= 1e3 else f"{sign}${size:.3g}"
+    return f"{sign}{units.format_money(abs(amount), digits=3)}"
 
 
 def total_line(result: CheckResult) -> str:
@@ -106,10 +114,3 @@ def total_line(result: CheckResult) -> str:
     )
     cost = sum(cost_difference(c) or 0.0 for c in result.changes)
     return f"in all: {gpus:+d} GPUs, {money(cost)} a month"
-
-
-def rules_text(result: CheckResult) -> str:
-    """All rules, one a line."""
-    width = max(len(rule.name) for rule in result.rules)
-    lines = [f"{r.id}  {r.severity:7}  {r.name:{width}}  {r.summary}" for r in result.rules]
-    return "\n".join(lines) + "\n"

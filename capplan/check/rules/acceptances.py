@@ -22,7 +22,9 @@ def ignore_unused(case: Case) -> Iterator[Remark]:
     return iter(())
 
 
-@rule("CP052", "ignore-without-reason", "warning", "an ignore without a reason, or with a wrong date")
+@rule(
+    "CP052", "ignore-without-reason", "warning", "an ignore without a reason, or with a wrong date"
+)
 def ignore_without_reason(case: Case) -> Iterator[Remark]:
     """Whoever reads the file next cannot tell a decision from a habit. Such an ignore accepts
     nothing until it says why."""

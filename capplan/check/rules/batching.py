@@ -120,7 +120,7 @@ def token_budget_too_small(case: Case) -> Iterator[Remark]:
         )
     elif length is not None and budget < length and _unchunked(case):
         yield Remark(
-            f"without chunked prefill a prompt of {length:,} tokens must fit into one step of {budget:,}",
+            f"without chunked prefill {length:,} tokens must fit into one step of {budget:,}",
             flag,
             (f"{budget:,} < max_model_len {length:,}",),
             f"set it to {length}, or leave chunked prefill on",
@@ -196,7 +196,7 @@ def chunked_prefill_off(case: Case) -> Iterator[Remark]:
 @rule("CP019", "prefix-caching-off", "warning", "shared prompts are computed again each time")
 def prefix_caching_off(case: Case) -> Iterator[Remark]:
     """With prefix caching, the KV of a system prompt or of a conversation so far is kept and only
-    the new tokens are computed. Said only where `traffic:` in the configuration has such prompts."""
+    the new tokens are computed. Said only where the configured `traffic:` has such prompts."""
     traffic = case.section.traffic
     if traffic is None:
         return

@@ -68,7 +68,7 @@ def dtype_unsupported(case: Case) -> Iterator[Remark]:
     dtype = case.deployment.flag("dtype")
     if dtype is not None and dtype.certain and dtype.text in ("bfloat16", "bf16"):
         yield Remark(
-            f"bfloat16 needs compute capability 8.0; {spec.name} ({spec.architecture}) has {generation}.x",
+            f"bfloat16 needs compute capability 8.0; {spec.name} has {generation}.x",
             dtype,
             (f"{generation}.x < 8.0",),
             "set dtype to float16 (half)",

@@ -213,8 +213,9 @@ def tp_across_nodes(case: Case) -> Iterator[Remark]:
         f" ({2 * case.model.spec.num_layers} exchanges a token)" if case.model is not None else ""
     )
     stages = -(-tp // per_pod)
+    each = f"{per_pod} GPU{'' if per_pod == 1 else 's'}"
     yield Remark(
-        f"TP {tp} over pods of {per_pod} GPU{'' if per_pod == 1 else 's'} crosses the network{layers}",
+        f"TP {tp} over pods of {each} crosses the network{layers}",
         case.deployment.flag("tp"),
         (f"TP {tp} / {per_pod} GPUs a pod = {stages} pods",),
         f"use tensor-parallel-size {per_pod} and pipeline-parallel-size {stages}",

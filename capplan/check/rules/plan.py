@@ -49,7 +49,7 @@ def slo_missed(case: Case) -> Iterator[Remark]:
                 found.steps,
                 f"use {found.needed_replicas} replicas"
                 if found.needed_replicas
-                else "no number of such replicas meets it: raise tensor parallelism, or use a faster GPU",
+                else "no number of such replicas meets it: use more or faster GPUs a replica",
                 found.assumed,
             )
 
@@ -64,7 +64,7 @@ def headroom_low(case: Case) -> Iterator[Remark]:
     for name, limit, value in _levels(case, found):
         if limit * (1 - case.section.headroom) < value <= limit:
             yield Remark(
-                f"{name} is {seconds(value)} of {seconds(limit)}: {1 - value / limit:.0%} to spare, "
+                f"{name} is {seconds(value)} of {seconds(limit)}, {1 - value / limit:.0%} to spare; "
                 f"{case.section.headroom:.0%} are asked for",
                 case.deployment.replicas.value
                 if case.deployment.replicas
@@ -90,9 +90,7 @@ def cost_above_budget(case: Case) -> Iterator[Remark]:
     yield Remark(
         f"${cost:,.0f} a month, the budget is ${budget:,.0f}",
         case.deployment.replicas.value if case.deployment.replicas else case.deployment.place,
-        (
-            f"{gpus} GPUs x {replicas} replicas x ${price:.4g}/h x {HOURS_PER_MONTH:g} h = ${cost:,.0f}",
-        ),
+        (f"{gpus} GPUs x {replicas} replicas x ${price:.4g}/h x {HOURS_PER_MONTH:g} h",),
         f"use {most} replicas" if most else "use fewer or cheaper GPUs a replica",
     )
 

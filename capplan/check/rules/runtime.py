@@ -136,7 +136,7 @@ def probe_kills_loading(case: Case) -> Iterator[Remark]:
         f"{needed:.0f} s from a local disk",
         probe.value,
         tuple(steps),
-        f"add a startupProbe with failureThreshold {threshold} at a period of {max(probe.period_s, 1):g} s",
+        f"add a startupProbe: failureThreshold {threshold}, period {max(probe.period_s, 1):g} s",
         ("weights lie on a local disk or a volume; a download takes longer",),
     )
 
@@ -184,7 +184,7 @@ def no_admission_limit(case: Case) -> Iterator[Remark]:
         "an SLO is set, and nothing refuses requests beyond what it allows",
         case.deployment.place,
         (),
-        "limit concurrency at the gateway, or set max-waiting-requests (vLLM), max-queued-requests (SGLang)",
+        "limit requests at the gateway, or with max-waiting-requests or max-queued-requests",
     )
 
 
