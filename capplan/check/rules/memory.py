@@ -36,7 +36,7 @@ def weights_do_not_fit(case: Case) -> Iterator[Remark]:
     room = found[0]
     setup = room.setup
     yield Remark(
-        f"{setup.model.name} takes {gib(room.weights_bytes)} of weights on each GPU (TP {setup.tp} x "
+        f"{setup.model.name} takes {gib(room.weights_bytes)} of weights a GPU (TP {setup.tp} x "
         f"PP {setup.engine.pp}); {gib(room.share_bytes)} are there",
         case.deployment.flag("tp") or case.deployment.model,
         room.steps(),

@@ -62,7 +62,7 @@ def flag_ignored(case: Case) -> Iterator[Remark]:
             )
         elif unknown and change.removed is not None and not case.deployment.partial:
             yield Remark(
-                f"--{change.flag} ends vLLM from {change.removed} on; the image has no fixed version",
+                f"--{change.flag} ends vLLM from {change.removed} on; the image has no version",
                 flag,
                 (change.source,),
                 change.instead,

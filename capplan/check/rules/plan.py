@@ -64,7 +64,7 @@ def headroom_low(case: Case) -> Iterator[Remark]:
     for name, limit, value in _levels(case, found):
         if limit * (1 - case.section.headroom) < value <= limit:
             yield Remark(
-                f"{name} is {seconds(value)} of {seconds(limit)}, {1 - value / limit:.0%} to spare; "
+                f"{name} is {seconds(value)} of {seconds(limit)}, {1 - value / limit:.0%} is left; "
                 f"{case.section.headroom:.0%} are asked for",
                 case.deployment.replicas.value
                 if case.deployment.replicas
