@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from capplan.check.catalogue import KnownModel
@@ -53,6 +53,8 @@ class Case:
     version_known: bool
     unresolved: tuple[str, ...]
     siblings: int = 1  # servers that one container or script starts
+    # Answers that several rules ask for and that take long.
+    memo: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def engine(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from capplan.check.cases import Case
-from capplan.check.plan_bounds import predicted
+from capplan.check.plan_simulation import predicted
 from capplan.check.run import HOURS_PER_MONTH, summary_of
 from capplan.results.check import CheckedDeployment, FleetChange
 
@@ -75,4 +75,4 @@ def _month(summary: CheckedDeployment | None) -> float | None:
 
 def _ttft(case: Case | None) -> float | None:
     found = predicted(case) if case is not None else None
-    return found.ttft_s if found is not None and not found.overloaded else None
+    return found.ttft_s if found is not None and not found.saturated else None

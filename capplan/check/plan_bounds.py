@@ -1,11 +1,9 @@
-"""What a deployment does under stated traffic: bounds of the planner, for it as it is."""
+"""Bounds of the planner for a deployment as it is: means, without queueing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from capplan.check.cases import Case
-from capplan.check.rules.sizes import rooms
+from capplan.check.predictions import Level, Prediction
 from capplan.check.rules.traffic import mean_lengths, rate_per_s
 from capplan.errors import CapplanError
 from capplan.planner.gpus import plan
@@ -15,81 +13,66 @@ from capplan.planner.replica import Replica
 _FREE_S = 3600.0  # stands in for a limit that is not set
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """At the stated rate; ``needed_replicas`` 0 where no number of replicas meets the limits."""
-
-    rate_per_s: float
-    num_replicas: int
-    most_per_s: float
-    overloaded: bool
-    ttft_s: float
-    tpot_s: float
-    needed_replicas: int
-    steps: tuple[str, ...]
-    assumed: tuple[str, ...]
-
-
-def predicted(case: Case) -> Predicted | None:
-    """None where traffic, limits, memory or the number of replicas is not known."""
-    traffic, slo = case.section.traffic, case.section.slo
-    replicas = case.num_replicas
-    if traffic is None or slo is None or not replicas or case.role_without_decodes:
-        return None
-    rate = rate_per_s(traffic)
-    room = next(iter(rooms(case)), None)
-    if rate is None or room is None or case.edition is None:
+def bounded(case: Case) -> Prediction | None:
+    """What the steady state of means says; None where the rate or the memory is not known."""
+    question, replicas = _question(case), case.num_replicas
+    if question is None or not replicas:
         return None
     try:
-        return _answer(case, rate, replicas)
+        return _answer(case, question, replicas)
     except (CapplanError, ArithmeticError, ValueError, AssertionError):
         return None
 
 
-def _answer(case: Case, rate: float, replicas: int) -> Predicted | None:
-    question = _question(case, rate)
+def needed_by_bounds(case: Case) -> int:
+    """The fewest replicas by the bounds; 0 where there is none, or nothing is known."""
+    question = _question(case)
     if question is None:
-        return None
+        return 0
+    try:
+        answer = plan(question)
+    except (CapplanError, ArithmeticError, ValueError, AssertionError):
+        return 0
+    return answer.num_replicas if answer.feasible and answer.num_replicas else 0
+
+
+def _answer(case: Case, question: Question, replicas: int) -> Prediction:
+    rate = question.workload.arrival_rate_per_s
     replica = Replica(question, case.tp or 1)
-    best = replica.best_mean_step()
-    per_replica = rate / replicas
-    step = replica.mean_step_at_rate(per_replica)
-    answer = plan(question)
-    needed = answer.num_replicas if answer.feasible and answer.num_replicas else 0
-    most = best.requests_per_s if best is not None else 0.0
-    if step is None:
-        most = most or replica.mean_step(float(max(1, replica.max_sequences))).requests_per_s
+    each = rate / replicas
+    step = replica.mean_step_at_rate(each)
     shown = step or replica.mean_step(float(max(1, replica.max_sequences)))
-    prompt, output = question.workload.prompt_tokens, question.workload.output_tokens
-    steps = (
-        f"{rate:.4g} requests/s of {prompt:,} prompt and {output:,} output tokens",
-        f"on {replicas} replicas: {per_replica:.3g}/s each",
-        f"a replica carries at most {most:.3g}/s within the limits",
-        f"at {per_replica:.3g}/s: {shown.decode_batch:.3g} requests decode, a step takes "
-        f"{1000 * shown.step_time_s:.3g} ms",
-    )
-    return Predicted(
-        rate,
-        replicas,
-        most,
-        step is None,
-        shown.ttft_s,
-        shown.step_time_s,
-        needed,
-        steps,
-        ("means, without queueing (bounds of `capplan gpus`)",),
+    workload = question.workload
+    levels = [
+        Level(key, key.upper(), limit, value, value <= limit)
+        for key, limit, value in (
+            ("ttft", question.limits.slo_ttft_s, shown.ttft_s),
+            ("tpot", question.limits.slo_tpot_s, shown.step_time_s),
+        )
+        if limit < _FREE_S
+    ]
+    return Prediction(
+        rate_per_s=rate,
+        num_replicas=replicas,
+        saturated=step is None,
+        levels=tuple(levels),
+        needed_replicas=needed_by_bounds(case),
+        steps=(
+            f"{rate:.4g} requests/s of {workload.prompt_tokens:,} prompt and "
+            f"{workload.output_tokens:,} output tokens on {replicas} replicas: {each:.3g}/s each",
+            f"{shown.decode_batch:.3g} requests decode at a time, "
+            f"a step takes {1000 * shown.step_time_s:.3g} ms",
+        ),
+        assumed=("bounds of means, without queueing: this engine is not simulated",),
     )
 
 
-def _question(case: Case, rate: float) -> Question | None:
-    slo, traffic, setup = case.section.slo, case.section.traffic, case.setup
-    if (
-        slo is None
-        or traffic is None
-        or setup is None
-        or case.model is None
-        or case.edition is None
-    ):
+def _question(case: Case) -> Question | None:
+    slos, traffic, setup = case.section.slos, case.section.traffic, case.setup
+    if slos is None or traffic is None or setup is None or case.edition is None:
+        return None
+    rate = rate_per_s(traffic)
+    if rate is None:
         return None
     prompt, output = mean_lengths(traffic)
     budget = setup.budget
@@ -98,7 +81,9 @@ def _question(case: Case, rate: float) -> Question | None:
         hardware_id=case.hardware_id or setup.hardware.name,
         hardware=setup.hardware,
         workload=Workload(rate, max(1, round(prompt)), max(1, round(output))),
-        limits=Limits(slo.ttft or _FREE_S, slo.tpot or _FREE_S),
+        limits=Limits(
+            slos.ttft.limit if slos.ttft else _FREE_S, slos.tpot.limit if slos.tpot else _FREE_S
+        ),
         engine=EngineSettings(
             dtype=case.edition.format,
             kv_dtype=case.kv_format or setup.model.activation_dtype,

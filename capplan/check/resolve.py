@@ -10,10 +10,14 @@ from capplan.check.catalogue import KnownModel, known_model, model_at
 from capplan.check.config import Config
 from capplan.check.deployment import Deployment
 from capplan.check.gpu_names import Accelerators, accelerators, first_of, slice_bytes
+from capplan.check.shapes.plan import SHAPE
 from capplan.errors import CapplanError
 from capplan.specs.check import DeploymentSection
+from capplan.specs.documents import parse_yaml
 from capplan.specs.engine import EngineSpec
 from capplan.specs.engine_catalogue import load_engine
+from capplan.specs.fields import validate
+from capplan.specs.plan import Plan
 
 _PROFILED = ("vllm", "sglang", "tensorrt-llm")
 _LAST_V0 = "0.7.3"
@@ -21,6 +25,8 @@ _LAST_V0 = "0.7.3"
 
 def make_case(deployment: Deployment, config: Config, siblings: int = 1) -> Case:
     section = config.section(deployment.source.file, deployment.name)
+    if deployment.shape == SHAPE:
+        section = _with_plan(deployment, section)
     model, note, open_model = _model(deployment, config, section)
     gpus, open_gpu = _gpus(deployment, config, section)
     profile, version_known = _profile(deployment, section)
@@ -28,6 +34,18 @@ def make_case(deployment: Deployment, config: Config, siblings: int = 1) -> Case
     return Case(
         deployment, config, section, model, note, gpus, profile, version_known, unresolved, siblings
     )
+
+
+def _with_plan(deployment: Deployment, section: DeploymentSection) -> DeploymentSection:
+    """A plan says its own traffic, limits and price; raises CapplanError where it is faulty."""
+    source = deployment.source
+    plan = validate(Plan, parse_yaml(source.text, source.file))
+    found = {
+        "traffic": section.traffic or plan.traffic,
+        "slos": section.slos or plan.slos,
+        "usd_per_gpu_hour": section.usd_per_gpu_hour or plan.deployment.price,
+    }
+    return section.model_copy(update=found)
 
 
 def _model(

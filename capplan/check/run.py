@@ -43,7 +43,10 @@ def check_source(source: Source, config: Config, given: dict[str, str]) -> Check
         return CheckedFile(File(source, ()), (), (), None)
     file = read_file(source, config.overrides(given))
     deployments = read_deployments(file)
-    cases = cases_of(deployments, config)
+    try:
+        cases = cases_of(deployments, config)
+    except CapplanError as fault:
+        return CheckedFile(file, (), (), fault)
     findings = [f for case in cases for f in judge(case)]
     findings.sort(key=lambda f: (f.line, f.column, f.rule, f.message))
     return CheckedFile(file, tuple(cases), tuple(findings), unreadable(file))

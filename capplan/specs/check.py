@@ -6,21 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
-from capplan.specs.fields import Date, Fraction, Seconds, Spec, Text
+from capplan.specs.fields import Date, Fraction, Spec, Text
+from capplan.specs.plan import Slos
 from capplan.specs.traffic import TrafficSpec
 
 Severity = Literal["error", "warning", "info"]
 Usd = Annotated[float, Strict(), Field(gt=0, le=1e9, allow_inf_nan=False)]
 RuleId = Annotated[str, Field(pattern=r"^CP[0-9]{3}$")]
-Percentile = Annotated[float, Strict(), Field(gt=0, lt=100, allow_inf_nan=False)]
-
-
-class Slo(Spec):
-    """Limits at a percentile; the others are free."""
-
-    ttft: Seconds | None = None
-    tpot: Seconds | None = None
-    percentile: Percentile = 99.0
 
 
 class DeploymentSection(Spec):
@@ -31,8 +23,8 @@ class DeploymentSection(Spec):
     engine_version: Text | None = None
     replicas: Annotated[int, Strict(), Field(ge=1, le=100_000)] | None = None
     traffic: TrafficSpec | None = None
-    slo: Slo | None = None
-    headroom: Fraction = 0.2  # of an SLO that should be left
+    slos: Slos | None = None
+    headroom: Fraction = 0.2  # of a limit that should be left
     usd_per_month: Usd | None = None
     usd_per_gpu_hour: Usd | None = None
 

@@ -151,8 +151,9 @@ def token_budget_stalls(case: Case) -> Iterator[Remark]:
         return
     tokens = min(budget, case.max_model_len or budget)
     taken = chunk_s(model, tokens)
-    slo = case.section.slo
-    limit = max(_STALL_S, 10 * slo.tpot) if slo is not None and slo.tpot else _STALL_S
+    slos = case.section.slos
+    tpot = slos.tpot.limit if slos is not None and slos.tpot is not None else 0.0
+    limit = max(_STALL_S, 10 * tpot)
     if taken <= limit:
         return
     best = 1 << max(9, (int(tokens * limit / taken)).bit_length() - 1)

@@ -176,7 +176,7 @@ def no_admission_limit(case: Case) -> Iterator[Remark]:
     """vLLM queues without a limit: past its capacity every request waits longer than the one
     before, and all miss their limit. A gateway (or the engine) that refuses some keeps the
     others fast. Said only where an SLO is configured."""
-    if case.section.slo is None or case.engine not in ("vllm", "sglang"):
+    if case.section.slos is None or case.engine not in ("vllm", "sglang"):
         return
     if case.deployment.flag("admission") is not None or case.deployment.shape == "Ray Serve LLM":
         return

@@ -43,3 +43,13 @@ def mean_lengths(traffic: TrafficSpec) -> tuple[float, float]:
 
 def _mean(lengths: Lengths | LengthFile | None, default: float) -> float:
     return lengths.mean_tokens if isinstance(lengths, Lengths) else float(default)
+
+
+def is_stationary(traffic: TrafficSpec) -> bool:
+    """Whether it goes on as it began, so that a warm-up can be cut."""
+    return all(
+        part.trace is None
+        and isinstance(part.rate, ConstantRate | None)
+        and not (part.arrivals.kind == "burst" and part.arrivals.size is None)
+        for part in classes(traffic)
+    )

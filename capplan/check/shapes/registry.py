@@ -18,6 +18,7 @@ from capplan.check.shapes import (
     kserve,
     kubeai,
     llmd,
+    plan,
     ray,
     scripts,
     skypilot,
@@ -40,6 +41,7 @@ _KINDS: tuple[Reader, ...] = (
     dynamo.read,
 )
 _VALUES: tuple[Reader, ...] = (
+    plan.read,
     helm_stack.read_values,
     llmd.read_values,
     llmd.read_scenario,
