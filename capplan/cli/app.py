@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from capplan.cli import check_options as c
 from capplan.cli import options as o
 from capplan.cli import simulate_options as s
 from capplan.cli.output import output_format
@@ -382,3 +383,36 @@ def calibrate(
         max_num_batched_tokens, workload, concurrency, prompt_tokens, output_tokens,
     )  # fmt: skip
     return answer(results, options, output, as_json, output_format(form))
+
+
+@app.command()
+def check(
+    paths: c.Paths = None,
+    config: c.Config = None,
+    values: c.Values = None,
+    formats: c.Formats = None,
+    outputs: c.Outputs = None,
+    fail_level: c.FailLevel = None,
+    strict: c.Strict = False,
+    allow_empty: c.AllowEmpty = False,
+    baseline: c.Baseline = None,
+    write_baseline: c.WriteBaseline = None,
+    diff: c.Diff = None,
+    verbose: c.Verbose = False,
+    quiet: c.Quiet = False,
+    list_rules: c.ListRules = False,
+    explain: c.Explain = None,
+    as_json: o.Json = False,
+) -> int:
+    """Review the sizing of the deployments in files: manifests, Helm values, compose, scripts.
+
+    Exit code 0 where nothing is at or above --fail-level, 1 where something is, 2 where a file
+    cannot be read or none deploys a model.
+    """
+    from capplan.cli.check import CheckOptions, answer
+
+    options = CheckOptions(
+        paths, config, values, formats, outputs, fail_level, strict, allow_empty, baseline,
+        write_baseline, diff, verbose, quiet, list_rules, explain, as_json,
+    )  # fmt: skip
+    return answer(options)
