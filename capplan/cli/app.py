@@ -91,7 +91,8 @@ def gpus(
     all limits, and the fleet that follows is simulated whole. Exit code 1 where no number is
     enough.
     """
-    from capplan.cli.gpus import GpusOptions, answer
+    from capplan.cli.gpus import answer
+    from capplan.cli.gpus_asked import GpusOptions
 
     texts = {name: value for name, value in locals().items() if name in GpusOptions._fields}
     return answer(GpusOptions(**texts), as_json, output_format(form), emit)

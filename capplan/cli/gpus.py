@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
+from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.cli.slos import SloLimit, SloOptions, check_together, common_percentile, limits_of
+from capplan.errors import CapplanError
 from capplan.performance.rates import compute_format, derated_rates
 from capplan.planner import question as q
 from capplan.planner.gpus import plan_fleet
@@ -19,51 +19,15 @@ from capplan.results.gpus import GpusInputs, GpusPlan, GpusResult
 
 SCHEMA = "capplan.gpus/1"
 DEFAULT_OBJECTIVE = "cost"
-
-
-class GpusOptions(NamedTuple):
-    qps: str | None
-    slo_ttft: str | None
-    slo_tpot: str | None
-    slo_e2e: str | None
-    slo_percentile: str | None
-    slo_goodput: str | None
-    prompt_tokens: str | None
-    output_tokens: str | None
-    peak_factor: str | None
-    arrivals: str | None
-    seed: str | None
-    objective: str | None
-    verify: bool
-    cache: bool
-    engine: str | None
-    engine_version: str | None
-    max_num_seqs: str | None
-    model: str | None
-    hardware: str | None
-    dtype: str | None
-    kv_dtype: str | None
-    tp: str | None
-    gpu_memory: str | None
-    gpu_memory_utilization: str | None
-    reserve: str | None
-    block_size: str | None
-    max_num_batched_tokens: str | None
-    async_scheduling: bool | None
-    enable_prefix_caching: bool | None
-    replica_tokens_per_s: str | None
-    spares: str | None
-    gpus_per_node: str | None
-    price: str | None
-    commitment: str | None
-    price_factor: str | None
-    idle_power: str | None
+SIMULATION_ONLY = (
+    "slo_percentile", "slo_goodput", "arrivals", "seed", "engine", "engine_version", "max_num_seqs",
+)  # fmt: skip
 
 
 def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = None) -> int:
     """Answer, print, and return the exit code; with ``emit``, print what to run instead."""
     inputs = Inputs()
-    asked = _ask(options, inputs)
+    asked = _ask(options, _is_simulated(options), inputs)
     if emit is not None:
         return _emitted(emit, asked)
     result = _answered(options, asked, inputs)
@@ -79,18 +43,6 @@ def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = No
     return EXIT_FINE if result.feasible else EXIT_NO
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The same question for each accelerator, with what only the simulation asks."""
-
-    questions: list[q.Question]
-    model_id: str
-    limits: list[SloLimit]
-    percentile: float | None  # None: bounds only, which speak of means
-    prompt: str  # lengths as they were given
-    output: str
-
-
 def _answered(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
     if asked.percentile is None:
         return plan_fleet(asked.questions)
@@ -100,8 +52,21 @@ def _answered(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
 
 
 def _is_simulated(options: GpusOptions) -> bool:
-    """A throughput that the user measured stands for itself: there is nothing to simulate."""
-    return options.verify and options.replica_tokens_per_s is None
+    """A throughput that the user measured stands for itself: there is nothing to simulate.
+
+    Raises CapplanError where an option speaks of the simulation alone.
+    """
+    if options.verify and options.replica_tokens_per_s is None:
+        return True
+    for name in SIMULATION_ONLY:
+        if getattr(options, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            other = "--replica-tokens-per-s" if options.verify else "--no-verify"
+            raise CapplanError(
+                f"{option} says nothing beside {other}: bounds do not simulate",
+                hint="leave one of them out",
+            )
+    return False
 
 
 def _emitted(form: str, asked: Asked) -> int:
@@ -113,7 +78,7 @@ def _emitted(form: str, asked: Asked) -> int:
     return emit_answer(form, chosen, result, asked.model_id)
 
 
-def _ask(options: GpusOptions, inputs: Inputs) -> Asked:
+def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
     rate = inputs.rate(options.qps, options.peak_factor)
     slos = SloOptions(*(getattr(options, name) for name in SloOptions._fields))
     limits = limits_of(slos, inputs)
@@ -154,7 +119,6 @@ def _ask(options: GpusOptions, inputs: Inputs) -> Asked:
     ]
     if options.commitment is not None or options.objective == "cost":
         require_prices(questions)  # what was asked for by name is not passed over
-    simulated = _is_simulated(options)
     percentile = common_percentile(slos, limits, inputs) if simulated else None
     return Asked(questions, model.id, limits, percentile, prompt_text, output_text)
 
@@ -247,9 +211,9 @@ def _said(options: GpusOptions, asked: Asked) -> GpusInputs:
         slo_tpot_s=limits["tpot"].limit_s if "tpot" in limits else None,
         slo_statistic=_statistic(asked),
         slo_e2e_s=limits["e2e"].limit_s if "e2e" in limits else None,
-        slo_percentiles={key: each.percentile or asked.percentile for key, each in limits.items()}
-        if simulated
-        else {},
+        slo_percentiles={}
+        if asked.percentile is None
+        else {key: each.percentile or asked.percentile for key, each in limits.items()},
         verify=simulated,
         objective=options.objective or DEFAULT_OBJECTIVE,
         arrivals=options.arrivals or "poisson",

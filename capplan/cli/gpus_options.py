@@ -25,7 +25,5 @@ Verify = Annotated[
 ]
 Cache = Annotated[
     bool,
-    typer.Option(
-        "--cache/--no-cache", help="Keep simulated points in the user's cache folder."
-    ),
+    typer.Option("--cache/--no-cache", help="Keep simulated points in the user's cache folder."),
 ]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import capplan
 from capplan import units
+from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.inputs import Inputs
 from capplan.cli.progress import Progress
 from capplan.cli.traffic import checked
@@ -25,10 +25,6 @@ from capplan.simulator.traffic.drawn import resolved
 from capplan.simulator.yardstick import Limit
 from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
 from capplan.specs.rates import ConstantRate
-from capplan.specs.traffic import TrafficSpec
-
-if TYPE_CHECKING:
-    from capplan.cli.gpus import Asked, GpusOptions
 
 
 def mean_length(option: str, text: str) -> int:

@@ -8,7 +8,14 @@ from dataclasses import fields
 from capplan.render import shows
 from capplan.render.money import money_and_power
 from capplan.render.screen import Column, Screen, Table
-from capplan.render.sizing import WHY_NOT, kinds_table, levels_table, proof_notes, trade_table
+from capplan.render.sizing import (
+    WHY_NOT,
+    kinds_table,
+    levels_table,
+    limit_name,
+    proof_notes,
+    trade_table,
+)
 from capplan.results.assumptions import Assumption
 from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, ServiceLevel
 from capplan.results.gpus import GpusInputs as Inputs
@@ -19,8 +26,8 @@ NOT_MEASURED = (
     "bursts needs more."
 )
 SIMULATED = (
-    "Simulated is the engine's own scheduler on the calibrated step times; the bounds beside it are "
-    "roofline arithmetic: means, no queueing, a flat reserve of memory."
+    "Simulated is the engine's own scheduler on the calibrated step times; the bounds beside it "
+    "are roofline arithmetic: means, no queueing, a flat reserve of memory."
 )
 
 
@@ -47,8 +54,7 @@ def _headline(plan: GpusPlan, inputs: Inputs) -> str:
     if plan.num_gpus is None or plan.num_replicas is None or plan.num_nodes is None:
         tps = ", ".join(str(option.tp) for option in plan.tp_options)
         return (
-            f"No number of {plan.hardware} serves {what}: "
-            f"{WHY_NOT[plan.binding_limit]} (TP {tps})."
+            f"No number of {plan.hardware} serves {what}: {WHY_NOT[plan.binding_limit]} (TP {tps})."
         )
     text = (
         f"{plan.num_gpus} x {plan.hardware} for {what}: "
@@ -217,11 +223,17 @@ def _comparison(result: GpusResult) -> Table:
             plan.num_gpus_rounded,
             plan.usd_per_hour,
             plan.usd_per_million_output_tokens,
-            plan.binding if plan.feasible else f"✗ {plan.why or WHY_NOT[plan.binding_limit]}",
+            _binds(plan),
         )
         for plan in result.candidates
     ]
     return Table("Accelerators, cheapest first", columns, rows, in_tsv=False)
+
+
+def _binds(plan: GpusPlan) -> str:
+    if not plan.feasible:
+        return f"✗ {plan.why or WHY_NOT.get(plan.binding_limit, plan.binding_limit)}"
+    return limit_name(plan.binding_limit) if plan.sustained else plan.binding
 
 
 def _notes(plan: GpusPlan) -> list[str]:

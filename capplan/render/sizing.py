@@ -7,24 +7,28 @@ from collections.abc import Sequence
 from capplan.render import shows
 from capplan.render.screen import Column, Table
 from capplan.results.gpus import GpusResult, ServiceLevel
-from capplan.results.sizing import Kind, Proof, ReplicaLoss, Sizing
+from capplan.results.sizing import Kind, ReplicaLoss, Sizing
 
 MOST_KINDS = 12
 WHY_NOT = {
     "weights": "the weights do not fit",
     "kv_memory": "the KV pool does not hold one request",
-    "tpot": "TPOT cannot be met: one request alone is too slow",
-    "ttft": "TTFT cannot be met: one prompt alone takes too long",
-    "e2e": "E2E cannot be met: one request alone takes too long",
+    "tpot": "TPOT cannot be met",
+    "ttft": "TTFT cannot be met",
+    "e2e": "E2E cannot be met",
     "token_budget": "a step's token budget is too small",
     "load": "the limits fail under any load",
-    "dominated": "cut: cannot be better",
+    "dominated": "cannot be better",
     "unsupported": "not supported",
 }
 _NAMES = {
     "ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "goodput": "goodput", "kv_memory": "KV memory",
     "token_budget": "token budget",
 }  # fmt: skip
+
+
+def limit_name(key: str) -> str:
+    return _NAMES.get(key, key)
 
 
 def levels_table(result: GpusResult) -> Table:
@@ -111,11 +115,13 @@ def kind_name(kind: Kind, kinds: Sequence[Kind], several: bool) -> str:
 
 
 def _words(kind: Kind, sizing: Sizing) -> str:
-    if kind.sustained is None:
+    if kind.reason == "dominated":
+        text = f"✗ {kind.words} by its bound"
+    elif kind.sustained is None:
         why = WHY_NOT.get(kind.reason or "", "")
         text = f"✗ {why}" + (f": {kind.words}" if kind.words else "")
     else:
-        text = f"{_NAMES.get(kind.sustained.binding, kind.sustained.binding)} binds"
+        text = f"{limit_name(kind.sustained.binding)} binds"
         if kind is sizing.kinds[0]:
             text = f"chosen; {text}"
     if kind.collective_fraction is not None and kind.collective_fraction >= 0.25:
@@ -125,8 +131,7 @@ def _words(kind: Kind, sizing: Sizing) -> str:
 
 def trade_table(sizing: Sizing, several: bool) -> Table:
     columns = [
-        Column("hardware", "accelerator", right=False),
-        Column("tp", "TP", shows.count),
+        Column("kind", "replica", right=False),
         Column("num_gpus", "GPUs", shows.count),
         Column("usd_per_hour", "$/hour", shows.money),
         Column("requests_per_s", "a replica\nreq/s", shows.number),
@@ -135,11 +140,17 @@ def trade_table(sizing: Sizing, several: bool) -> Table:
         Column("e2e_s", "E2E", shows.duration),
     ]
     rows = [
-        (t.hardware, t.tp, t.num_gpus, t.usd_per_hour, t.requests_per_s, t.ttft_s, t.tpot_s, t.e2e_s)
-        for t in sizing.trade_offs
+        (
+            f"{each.hardware} TP {each.tp}" if several else f"TP {each.tp}",
+            each.num_gpus,
+            each.usd_per_hour,
+            each.requests_per_s,
+            each.ttft_s,
+            each.tpot_s,
+            each.e2e_s,
+        )
+        for each in sizing.trade_offs
     ]
-    if not several:
-        columns, rows = columns[1:], [row[1:] for row in rows]
     return Table("Cost against latency (nothing cheaper is sooner)", columns, rows, in_tsv=False)
 
 
@@ -155,7 +166,7 @@ def proof_notes(result: GpusResult, rate_per_s: float) -> list[str]:
             f"{shows.plural(proof.num_added, 'replica')} beyond what was sized: with fewer the "
             "simulated fleet missed a limit."
         )
-    binding = _NAMES.get(sustained.binding, sustained.binding)
+    binding = limit_name(sustained.binding)
     whole = sustained.requests_per_s * proof.num_replicas
     notes.append(
         f"A replica sustains {shows.rate(sustained.requests_per_s)} within all limits; {binding} "
@@ -174,7 +185,8 @@ def _loss(loss: ReplicaLoss) -> str:
         fate += f", {shows.plural(loss.num_failed, 'request')} got no answer"
     then = {
         True: "the others keep all limits",
-        False: "the others miss: " + ", ".join(
+        False: "the others miss: "
+        + ", ".join(
             f"{level.name} P{level.percentile:g} {_value(level.value_s)}"
             for level in loss.levels
             if not level.holds or level.value_s is None
@@ -189,7 +201,3 @@ def _loss(loss: ReplicaLoss) -> str:
 
 def _value(value_s: float | None) -> str:
     return "saturated" if value_s is None else shows.duration(value_s)
-
-
-def proof_of(sizing: Sizing | None) -> Proof | None:
-    return sizing.proof if sizing is not None else None

@@ -156,7 +156,9 @@ class GpusPlan:
 
     hardware: str
     feasible: bool
-    binding: str  # which bound decides: memory | decode | prefill | combined; simulation; or what fails
+    binding: (
+        str  # which bound decides: memory | decode | prefill | combined; simulation; or what fails
+    )
     binding_limit: str  # which limit of that bound: tpot | ttft | kv_memory | ...
     why: str | None  # in words, where the accelerator cannot do what was asked
     tp: int | None

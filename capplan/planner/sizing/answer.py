@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from capplan.errors import UnsupportedError
 from capplan.performance.kv_engine import KvEngine
@@ -119,7 +120,7 @@ def _plan(one: Sized, proof: Proof | None, aims: Search) -> GpusPlan:
     levels = proof.levels if proof is not None else kind.sustained.levels
     plan = replace(
         bounds_of(question),
-        feasible=True if proof is None else proof.holds,
+        feasible=True,
         binding="simulation",
         binding_limit=kind.sustained.binding,
         tp=kind.tp,
@@ -134,7 +135,12 @@ def _plan(one: Sized, proof: Proof | None, aims: Search) -> GpusPlan:
         suggestions=(),
         sustained=kind.sustained,
     )
-    return with_money_and_power(plan, question, candidate.replica)
+    plan = with_money_and_power(plan, question, candidate.replica)
+    if proof is None or proof.holds:
+        return plan
+    worst = max(levels, key=lambda level: inf if level.value_s is None else level.used_fraction)
+    why = f"{proof.num_replicas:,} replicas still miss {worst.name} P{worst.percentile:g}"
+    return _uncounted(plan, worst.key, worst.key, why)
 
 
 def _service_level(level: Level) -> ServiceLevel:
@@ -152,22 +158,30 @@ def _left_out(plan: GpusPlan, cut: Sequence[Kind]) -> GpusPlan:
     order = ["unsupported", "weights", "kv_memory", "ttft", "tpot", "e2e", "load", "dominated"]
     nearest = max(own, key=lambda kind: order.index(kind.reason or "unsupported"))
     reason = nearest.reason or "unsupported"
+    return _uncounted(
+        plan, "memory" if reason in ("weights", "kv_memory") else reason, reason, nearest.words
+    )
+
+
+def _uncounted(plan: GpusPlan, binding: str, limit: str, why: str | None) -> GpusPlan:
+    """No number of GPUs is known to be enough."""
     return replace(
         plan,
         feasible=False,
-        binding="memory" if reason in ("weights", "kv_memory") else reason,
-        binding_limit=reason,
-        why=nearest.words,
+        binding=binding,
+        binding_limit=limit,
+        why=why,
         tp=None,
         num_replicas=None,
         num_gpus=None,
         num_nodes=None,
         num_gpus_rounded=None,
-        service_levels=(),
         busy_fraction=None,
         busy_fraction_with_spares=None,
+        usd_per_gpu_hour=None,
         usd_per_hour=None,
         usd_per_million_output_tokens=None,
+        price_source=None,
         cost=None,
         power=None,
     )

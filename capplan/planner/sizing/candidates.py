@@ -78,9 +78,14 @@ class Candidate:
 
     def facts(self, reason: str | None = None, words: str | None = None) -> Kind:
         """What is known of it before any simulation."""
-        return kind_of(self.question.hardware_id, self.serving, reason, words,
-                       self.bound_per_s if reason != "unsupported" else None,
-                       self.collective_fraction if self.best is not None else None)  # fmt: skip
+        return kind_of(
+            self.question.hardware_id,
+            self.serving,
+            reason,
+            words,
+            None if self.best is None else self.bound_per_s,
+            None if self.best is None else self.collective_fraction,
+        )
 
 
 def kind_of(
@@ -171,12 +176,8 @@ def _servings(
             dtype=dtype,
             kv_dtype=kv,
             max_num_seqs=seqs if seqs is not None else engine.max_num_seqs,
-            max_num_batched_tokens=budget
-            if budget is not None
-            else engine.max_num_batched_tokens,
-            enable_prefix_caching=caching
-            if caching is not None
-            else engine.enable_prefix_caching,
+            max_num_batched_tokens=budget if budget is not None else engine.max_num_batched_tokens,
+            enable_prefix_caching=caching if caching is not None else engine.enable_prefix_caching,
         )
         deployment = Deployment(model, hardware, own, tp)
         yield Serving(model_id, question.hardware_id, deployment, 1, ep=tp if spread else 1)

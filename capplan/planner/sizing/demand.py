@@ -82,9 +82,7 @@ class Demand:
         if self.spec.classes:
             return self.spec.model_copy(update={"classes": tuple(parts), **whole})
         part = parts[0]
-        return self.spec.model_copy(
-            update={"rate": part.rate, "peak_factor": 1.0, **whole}
-        )
+        return self.spec.model_copy(update={"rate": part.rate, "peak_factor": 1.0, **whole})
 
     def traffic(self, factor: float, num_requests: int, seed: int) -> Traffic:
         return requests_of(self.at(factor, num_requests), seed, self.folder)
@@ -97,7 +95,7 @@ class Demand:
     @property
     def _files(self) -> list[Path]:
         lengths = [text for part in self.parts for text in (part.prompt, part.output)]
-        names = [each.file for each in lengths if isinstance(each, LengthFile)]
+        names = [each.name for each in lengths if isinstance(each, LengthFile)]
         names += [part.trace.file for part in self.parts if part.trace is not None]
         return [self.folder / name for name in names]
 

@@ -44,9 +44,7 @@ class Probe:
     def sample(self, place: int, num_replicas: int, *, longer: bool) -> Sample:
         """At `rate_at(place)` requests a second for each of so many replicas."""
         warmup, total = self._lengths(place, num_replicas, longer)
-        name = name_of(
-            (self._identity, f"{place} {num_replicas} {warmup} {total} {self.seed}")
-        )
+        name = name_of((self._identity, f"{place} {num_replicas} {warmup} {total} {self.seed}"))
         found = self.points.get(name)
         if found is None:
             found = self._simulated(place, num_replicas, warmup, total)
@@ -97,7 +95,7 @@ class Probe:
         later_s = self.serving.overheads.ttft_s
         kinds = {name: number for number, name in enumerate(self.demand.kinds)}
         records = {record.id: record for record in outcome.records}
-        rows = []
+        rows: list[tuple[float, float | None, float, int]] = []
         for client in sorted(outcome.clients, key=lambda client: client.sent_s)[warmup:]:
             kind = kinds.get(client.id.rpartition("/")[0], 0)
             record = records.get(client.id)

@@ -7,13 +7,15 @@ import struct
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, TypeVar
 
 from capplan.formulas.statistics import percentile_of, section_half_width
 from capplan.planner.sizing.limits import ClassLimit, Promise
 from capplan.results.sizing import Level
 
 NUM_SECTIONS = 10
+T = TypeVar("T")
 Verdict = Literal["holds", "fails", "undecided"]
 _HEAD = struct.Struct("<?I")
 _NO_TPOT = -1.0  # a single token has none
@@ -59,12 +61,8 @@ class Sample:
         saturated, count = _HEAD.unpack_from(data)
         if len(data) != _HEAD.size + 13 * count:
             raise ValueError("of the wrong length")
-        columns = []
-        for i in range(3):
-            column = array("f")
-            column.frombytes(data[_HEAD.size + 4 * count * i : _HEAD.size + 4 * count * (i + 1)])
-            columns.append(column)
-        return cls(*columns, data[_HEAD.size + 12 * count :], saturated)
+        ttft, tpot, e2e = (_column(data, i, count) for i in range(3))
+        return cls(ttft, tpot, e2e, data[_HEAD.size + 12 * count :], saturated)
 
     def values(self, key: str, kind: int | None) -> list[float]:
         """One measure in order of arrival; those that have none are left out."""
@@ -72,6 +70,12 @@ class Sample:
         if kind is not None:
             return [v for v, k in zip(column, self.kinds, strict=True) if k == kind and v >= 0]
         return [value for value in column if value >= 0]
+
+
+def _column(data: bytes, index: int, count: int) -> array[float]:
+    column = array("f")
+    column.frombytes(data[_HEAD.size + 4 * count * index : _HEAD.size + 4 * count * (index + 1)])
+    return column
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,7 @@ class Judged:
         return max(self.levels, key=lambda level: level.used_fraction).key
 
 
-def judge(
-    sample: Sample, promise: Promise, kinds: Sequence[str], *, by_interval: bool
-) -> Judged:
+def judge(sample: Sample, promise: Promise, kinds: Sequence[str], *, by_interval: bool) -> Judged:
     """Each limit against its percentile; ``by_interval`` leaves open what chance may turn."""
     levels = tuple(_level(sample, each, kinds) for each in promise.limits)
     verdicts = [_verdict(level, by_interval) for level in levels]
@@ -117,15 +119,19 @@ def _level(sample: Sample, each: ClassLimit, kinds: Sequence[str]) -> Level:
     value = low = high = None
     if values:
         value = _percentile(values, limit.percentile)
-        cuts = [i * len(values) // NUM_SECTIONS for i in range(NUM_SECTIONS + 1)]
-        parts = [values[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
-        found = [_percentile(part, limit.percentile) for part in parts]
+        found = [_percentile(part, limit.percentile) for part in _sections(values)]
         if len(found) > 1 and math.isfinite(max(found)) and math.isfinite(value):
             half = section_half_width(value, found)
             low, high = max(0.0, value - half), value + half
     return Level(
         limit.key, NAMES[limit.key], limit.percentile, limit.limit_s, value, low, high, each.kind
     )
+
+
+def _sections(values: Sequence[T]) -> list[Sequence[T]]:
+    """Stretches of equal length, in order of arrival."""
+    cuts = [i * len(values) // NUM_SECTIONS for i in range(NUM_SECTIONS + 1)]
+    return [values[start:end] for start, end in pairwise(cuts) if end > start]
 
 
 def _percentile(values: Sequence[float], percentile: float) -> float:
@@ -161,9 +167,7 @@ def _good(sample: Sample, promise: Promise, kinds: Sequence[str]) -> list[bool]:
 def _goodput_verdict(
     good: Sequence[bool], share: float, target: float, by_interval: bool
 ) -> Verdict:
-    cuts = [i * len(good) // NUM_SECTIONS for i in range(NUM_SECTIONS + 1)]
-    parts = [good[a:b] for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
-    half = section_half_width(share, [sum(part) / len(part) for part in parts])
+    half = section_half_width(share, [sum(part) / len(part) for part in _sections(good)])
     if by_interval and share - half < target <= share + half:
         return "undecided"
     return "holds" if share >= target else "fails"

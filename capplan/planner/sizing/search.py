@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
@@ -36,9 +36,9 @@ class Search:
     demand: Demand
     promise: Promise
     objective: Objective = "cost"
-    routing: Routing = Routing()
+    routing: Routing = field(default_factory=Routing)
     seed: int = 0
-    points: Points = NoPoints()
+    points: Points = field(default_factory=NoPoints)
     num_kept: int = 1  # kinds that a worse one is not cut for: the best and its runners-up
     progress: Callable[[int, int], object] = lambda _done, _of: None
 
@@ -127,7 +127,8 @@ def _outcomes(batch: Sequence[Candidate], question: Search, bar: Rank) -> list[_
     def simulated(candidate: Candidate) -> _Outcome:
         curve = question.curve(candidate)
         found = replicas_for(curve, need, _most_replicas(candidate, question, need, bar))
-        return _Outcome(*(found or (None, None)), curve.judged)
+        num, sustained = found or (None, None)
+        return _Outcome(num, sustained, curve.judged)
 
     return run_all(simulated, batch)
 
@@ -188,5 +189,4 @@ def with_fleet(candidate: Candidate, num: int, sustained: Sustained, e2e_s: floa
 
 def _dominated(candidate: Candidate, need: float) -> Kind:
     least = least_replicas(candidate, need) * candidate.gpus_per_replica
-    return candidate.facts("dominated", f"needs {least:,} GPUs or more")
-
+    return candidate.facts("dominated", f"{least:,} GPUs or more")

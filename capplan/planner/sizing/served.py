@@ -27,11 +27,11 @@ class ServedReplica(Replica):
         return self.serving.deployment.budget.pool_bytes
 
     @property
-    def pool(self) -> KvPool:  # type: ignore[override]
+    def pool(self) -> KvPool:
         return self.serving.pool
 
     @property
-    def max_sequences(self) -> int:  # type: ignore[override]
+    def max_sequences(self) -> int:
         """Seats or requests that fit at full length, whichever are fewer."""
         fit = self.pool.num_sequences(self.question.workload.context_tokens)
         return min(fit, self.serving.config.slots)
