@@ -80,6 +80,20 @@ class KernelRates:
             curve.norm,
         )
 
+    def compute_fraction(self, compute: str) -> float:
+        """Share of a peak that large products reach in a running server."""
+        number_format = {"fp4": "nvfp4"}.get(compute, compute)
+        if number_format not in FORMATS:
+            number_format = "bf16"
+        return self.product(number_format, compute).flops_per_s / self._peak(compute)
+
+    @property
+    def bandwidth_fraction(self) -> float:
+        """Share of the bandwidth at which 16-bit weights are streamed."""
+        peaks = self.hardware.compute.peak
+        compute = "bf16" if "bf16" in peaks else str(next(iter(peaks)))
+        return self.product("bf16", compute).bytes_per_s / self.hardware.memory.bandwidth
+
     def _measured_compute(self, number_format: str, compute: str, curve: ProductCurve) -> float:
         """The accelerator's own share of peak where its file has one for such products."""
         own = self.hardware.measured.gemm.get(compute)  # type: ignore[call-overload]
@@ -123,9 +137,11 @@ class KernelRates:
         fixed = curve.fixed * self.architecture.serving.fixed * self.fixed_factor
         return KernelRate(float("inf"), self._bandwidth(curve.bandwidth), fixed, 1.0)
 
+    def _peak(self, compute: str) -> float:
+        return self.hardware.compute.peak[compute]  # type: ignore[index]
+
     def _flops(self, compute: str, share: float) -> float:
-        peak = self.hardware.compute.peak[compute]  # type: ignore[index]
-        return peak * min(MOST_FRACTION, share * self.compute_factor)
+        return self._peak(compute) * min(MOST_FRACTION, share * self.compute_factor)
 
     def _bandwidth(self, share: float) -> float:
         return self.hardware.memory.bandwidth * min(MOST_FRACTION, share * self.bandwidth_factor)
