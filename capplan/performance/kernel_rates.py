@@ -106,9 +106,8 @@ class KernelRates:
 
     def experts(self, families: tuple[str, ...], number_format: str, compute: str) -> KernelRate:
         """The grouped products of one layer's experts; of ``families`` the first that is known."""
-        known = self.architecture.experts
-        family = next((name for name in families if name in known), next(iter(known)))
-        name, curve = _curve(known[family], number_format)
+        family, name = self.expert_curve(families, number_format)
+        curve = self.architecture.experts[family][name]
         factor = self.architecture.serving.experts.get(family, {}).get(name, _NO_CORRECTION)
         return KernelRate(
             self._flops(compute, _share(curve.compute, factor.compute)),
@@ -117,6 +116,16 @@ class KernelRates:
             curve.norm,
             curve.tile,
         )
+
+    def expert_curve(self, families: tuple[str, ...], number_format: str) -> tuple[str, str]:
+        """Family and format of the curve that stands for these experts."""
+        known = self.architecture.experts
+        family = next((name for name in families if name in known), next(iter(known)))
+        return family, _curve(known[family], number_format)[0]
+
+    def product_curve(self, number_format: str) -> str:
+        """The format of the curve that stands for dense products."""
+        return _curve(self.architecture.products, number_format)[0]
 
     def attention(self, compute: str) -> AttentionRates:
         curve, serving = self.architecture.attention, self.architecture.serving
