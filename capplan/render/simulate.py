@@ -8,6 +8,7 @@ from capplan.render import shows
 from capplan.render.replicas import replica_table
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.simulate_tsv import for_programs
+from capplan.render.traffic_classes import class_table
 from capplan.results.assumptions import Assumption
 from capplan.results.simulate import (
     Percentile,
@@ -32,6 +33,7 @@ _ENDLESS = (
     "Percentiles are left out: they would say how long the run was, not how good the service is."
 )
 _FINITE = "The percentiles are those of this run; a longer one would have worse."
+MOST_PERCENTILES = 4  # beside each other
 MODELLED = (
     "Queueing, batching and memory follow the engine's own scheduler step for step; how long a "
     "step takes is the performance model's, at the rates under Assumed."
@@ -51,6 +53,8 @@ def screen(
         tables.append(_service_levels(result.service_levels))
     if result.latencies and result.num_measured:
         tables.append(_latencies(result))
+    if result.classes:
+        tables.append(class_table(result.classes))
     tables.append(_load(result, inputs))
     if len(result.replicas) > 1:
         tables.append(replica_table(result.replicas))
@@ -59,7 +63,7 @@ def screen(
         tables=tables,
         notes=_notes(result, inputs),
         assumptions=assumptions,
-        next_commands=[f"capplan pareto {question(inputs, assumptions)}".rstrip()],
+        next_commands=_next(result, inputs, assumptions),
         tsv=for_programs(result, inputs),
     )
 
@@ -125,21 +129,23 @@ def percentile_name(percentile: float) -> str:
 
 
 def _latencies(result: SimulateResult) -> Table:
-    shown = [p.percentile for p in result.latencies[0].percentiles]
-    last = len(shown) - 1
+    known = range(len(result.latencies[0].percentiles))
+    # The median and the upper ones: more would not fit.
+    kept = [known[0], *known[1:][-(MOST_PERCENTILES - 1) :]]
+    names = [percentile_name(result.latencies[0].percentiles[i].percentile) for i in kept]
     columns = (
         Column("measure", "", right=False),
         Column("mean_s", "mean", shows.duration),
-        *(Column(f"p{i}", percentile_name(p)) for i, p in enumerate(shown)),
-        Column("interval", f"{percentile_name(shown[last])} 95 %\n±", shows.duration),
+        *(Column(name.lower().replace(".", "_"), name) for name in names),
+        Column("interval", f"{names[-1]} 95 %\n±", shows.duration),
         Column("max_s", "max", shows.duration),
     )
     rows = [
         (
             latency.name,
             latency.mean_s,
-            *(_value(p) for p in latency.percentiles),
-            _half_width(latency.percentiles[last]),
+            *(_value(latency.percentiles[i]) for i in kept),
+            _half_width(latency.percentiles[kept[-1]]),
             latency.max_s,
         )
         for latency in result.latencies
@@ -262,6 +268,17 @@ def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
     elif result.bottleneck == "kv":
         notes.append("The KV pool ran full: requests were evicted and computed again.")
     return [*notes, MODELLED if "(V1)" in inputs.engine else DOCUMENTED]
+
+
+def _next(
+    result: SimulateResult, inputs: SimulateInputs, assumptions: Sequence[Assumption]
+) -> list[str]:
+    same = question(inputs, assumptions)
+    commands = [f"capplan pareto {same}".rstrip()]
+    rate = inputs.arrival_rate_per_s
+    if result.verdict == "saturated" and rate is not None and inputs.plan is None:
+        commands.insert(0, f"capplan gpus --qps {rate:g} {same}".rstrip())
+    return commands
 
 
 def question(inputs: SimulateInputs, assumptions: Sequence[Assumption]) -> str:
