@@ -83,7 +83,7 @@ TERMS: dict[str, Change] = {
     "no attention": no_attention,
 }
 LIMITS = {
-    "no fit: kernels and first guesses": lambda name: False,
+    "no fit: kernels and first guesses": lambda _: False,
     "one set for all accelerators": lambda name: name[0] == "eng" or _common(name),
     "one set for all engines": lambda name: name[0] != "eng",
 }
