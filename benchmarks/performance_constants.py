@@ -10,7 +10,7 @@ from pathlib import Path
 from performance_params import Name, World
 from performance_rows import Row
 
-from capplan.performance.overheads import engine_overheads
+from capplan.performance.engine_families import engine_overheads
 from capplan.specs.architecture import FOLDER as ARCHITECTURES
 from capplan.specs.architecture import ArchitectureSpec, KernelServing, load_architecture
 from capplan.specs.engine_performance import FOLDER as ENGINES

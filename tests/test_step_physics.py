@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from capplan.errors import UnsupportedError
 from capplan.performance.batch import Batch, Chunk
+from capplan.performance.engine_families import engine_overheads
 from capplan.performance.kernel_rates import MOST_FRACTION, KernelRates
-from capplan.performance.overheads import engine_overheads
 from capplan.performance.rates import beyond_measured, derated_rates
 from capplan.performance.step import StepModel
 from capplan.specs.architecture import FOLDER, architecture_of, load_architecture
