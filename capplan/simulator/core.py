@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterator, Set
 from collections.abc import Sequence as Items
 from heapq import heappop, heappush
 from math import ceil, inf
+from operator import attrgetter
 
 from capplan.simulator.requests import Outcome
 from capplan.simulator.scarce import scarce_pass
 from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.state import ADMISSION_BITS, ReplicaState
+from capplan.simulator.state import ReplicaState
 from capplan.simulator.step_time import ChunkSums
+from capplan.simulator.turnover import admission, departure
 
 NOBODY: frozenset[Sequence] = frozenset()
+by_admission = attrgetter("admission")
 
 
 class Replica(ReplicaState):
@@ -37,10 +40,10 @@ class Replica(ReplicaState):
         asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
         tokens_per_step, longest = config.max_num_batched_tokens, config.max_model_len
         paced = config.prefill_schedule_interval > 1
-        windows, admit = self.windows, self.admit
+        windows, admit, release = self.windows, admission(self), departure(self)
         line, mixed = (windows or self.step_time).line, (windows or self.step_time).mixed
         running, waiting = self.running, self.waiting
-        calendar, due_at = self.calendar, self.due_at
+        calendar, ending = self.calendar, self.ending
         opening, in_prompt = self.opening, self.in_prompt
         cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
         shaped = bool(paced or cuts)
@@ -61,7 +64,7 @@ class Replica(ReplicaState):
         population = step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
         free, blocked, end = self.free, False, "finished"
         sorted_in = 0  # admissions up to this one have been sorted into `in_prompt`
-        next_last = calendar[0] >> ADMISSION_BITS  # the next last step
+        next_last = calendar[0]  # the next last step
         in_flight = False  # asynchronous: a step whose result is not taken in
         landing: list[Sequence] = []
         wasteful = False  # one of `landing` ends by a stop token: it is scheduled once more
@@ -173,9 +176,8 @@ class Replica(ReplicaState):
                     if cache:
                         cache.take(opening[phase])
                     population -= len(landing)
-                    self.free = free
-                    self.release(landing)
-                    free, landing = self.free, []
+                    free = release(landing, step, free)
+                    landing = []
                 free -= taken
                 if cache:
                     cache.table.owed += taken
@@ -245,9 +247,7 @@ class Replica(ReplicaState):
                 if paced and prompts:
                     self.last_prefill = step
                 if waiting and left > 0 and not preempted and len(running) < slots:
-                    self.free = free
-                    left = admit(prompts, sums, left, cut, start, held)
-                    free = self.free
+                    left, free = admit(prompts, sums, left, cut, start, held, free)
                     if len(running) > max_running:
                         max_running = len(running)
                 if paced:
@@ -288,9 +288,9 @@ class Replica(ReplicaState):
                         in_flight = False
                         request_seconds += population * (now - counted_s)
                         counted_s = now
-                        self.num_decodes, self.computed, self.free = decodes, computed, free
-                        self.release(landing)
-                        decodes, computed, free = self.num_decodes, self.computed, self.free
+                        self.step, self.num_decodes, self.computed = step, decodes, computed
+                        free = release(landing, step, free)
+                        decodes, computed = self.num_decodes, self.computed
                         population -= len(landing)
                         if landing and is_open:
                             next_arrival = -inf
@@ -345,11 +345,13 @@ class Replica(ReplicaState):
                         if windows:
                             windows.add(seq, seq.computed)
                         last = seq.last_step = step - 2 + seq.end - seq.outputs
-                        if last < next_last:
-                            next_last = last
-                        last = last << ADMISSION_BITS | seq.admission
-                        heappush(calendar, last)
-                        due_at[last] = seq
+                        if last in ending:
+                            ending[last].append(seq)
+                        else:
+                            ending[last] = [seq]
+                            heappush(calendar, last)
+                            if last < next_last:
+                                next_last = last
                         if not seq.outputs:
                             seq.first_token_s = start
                         if cache and seq.request.reused:
@@ -385,41 +387,40 @@ class Replica(ReplicaState):
 
             # Who got the last token in this step?
             if landing or next_last < step:
+                was_wasteful, wasteful = wasteful, False
                 finished: list[Sequence] = []
-                wasteful = False
-                bound = step << ADMISSION_BITS
-                while calendar[0] < bound:
-                    due = due_at.pop(heappop(calendar), None)
-                    if due is None:
-                        continue
-                    finished.append(due)
-                    due.finish_s = start
-                    blocked = False
+                while next_last < step:
+                    finished += ending.pop(heappop(calendar))
+                    next_last = calendar[0]
+                if len(finished) > 1:
+                    finished.sort(key=by_admission)
+                for seq in finished:
+                    seq.finish_s = start
                     if asynchronous:
-                        due.landing = True
-                        if due.stops:
+                        seq.landing = True
+                        if seq.stops:
                             wasteful = True
                             continue
                     decodes -= 1
-                    computed -= step + due.offset
+                    computed -= step + seq.offset
                     if windows:
-                        windows.remove(due, step + due.offset)
-                    opening[due.phase] -= 1
-                    due.phase = NO_STEP
-                next_last = calendar[0] >> ADMISSION_BITS
+                        windows.remove(seq, step + seq.offset)
+                    opening[seq.phase] -= 1
+                    seq.phase = NO_STEP
                 if asynchronous:
                     finished, landing = landing, finished
+                blocked = False
                 if finished:
-                    blocked = False
                     request_seconds += population * (now - counted_s)
                     counted_s = now
                     population -= len(finished)
                     if is_open:
                         next_arrival = -inf
-                    self.step = step
-                    self.num_decodes, self.computed, self.free = decodes, computed, free
-                    self.release(finished)
-                    decodes, computed, free = self.num_decodes, self.computed, self.free
+                    if was_wasteful:
+                        self.step, self.num_decodes, self.computed = step, decodes, computed
+                    free = release(finished, step, free)
+                    if was_wasteful:
+                        decodes, computed = self.num_decodes, self.computed
                 elif recorder and (in_flight or not asynchronous):
                     self.free = free
                     recorder.close([], self)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from heapq import heappush
 
 from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.state import ADMISSION_BITS, ReplicaState
+from capplan.simulator.state import ReplicaState
 
 
 @dataclass(slots=True)
@@ -148,8 +147,5 @@ def _starve(replica: ReplicaState, seq: Sequence) -> None:
     replica.opening[seq.phase] += 1
     seq.starved_at = replica.step
     if not seq.landing:  # a landing one has sampled its last token already
-        del replica.due_at[seq.last_step << ADMISSION_BITS | seq.admission]
-        seq.last_step += 1
-        due = seq.last_step << ADMISSION_BITS | seq.admission
-        replica.due_at[due] = seq
-        heappush(replica.calendar, due)
+        replica.ending[seq.last_step].remove(seq)
+        replica.ends_in(seq.last_step + 1, seq)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Set
 from collections.abc import Sequence as Items
+from heapq import heappush
 from typing import Protocol
 
-from capplan.simulator.blocks import Block
 from capplan.simulator.config import SchedulerConfig, rejection_reason
 from capplan.simulator.open_form import OpenForm
 from capplan.simulator.prefix_cache import PrefixCache
 from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Rejection, Request, RequestRecord
 from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.step_time import ChunkSums, StepTime
+from capplan.simulator.step_time import StepTime
 from capplan.simulator.watch import CounterWatch, Watch
 from capplan.simulator.windows import WindowCounters
 
-ADMISSION_BITS = 32
+FOREVER = 1 << 62  # a step that is never reached
 
 
 class Observer(Protocol):
@@ -94,10 +94,10 @@ class ReplicaState(OpenForm):
         self.running: dict[Sequence, None] = {}  # in order of admission
         self.in_prompt: list[Sequence] = []  # running, prompt not computed; in the same order
         self.continued: dict[Sequence, None] = {}  # running decodes that others may look into
-        # By last step and admission, in one number: a heap, and the decodes. What has left is in
-        # the heap only. The last entry is never reached.
-        self.calendar = [1 << 4 * ADMISSION_BITS]
-        self.due_at: dict[int, Sequence] = {}
+        # Decodes by the step that samples their last token, and a heap of these steps. The last
+        # of them is never reached, and there may be some of which all decodes have left.
+        self.ending: dict[int, list[Sequence]] = {}
+        self.calendar = [FOREVER]
         self.opening = [0] * config.block_size  # decodes by the phase in which they open a block
         self.step = 0  # number of the next step
         self.num_decodes = 0
@@ -184,6 +184,15 @@ class ReplicaState(OpenForm):
                 served = not seq.landing or seq.stops
                 cache.register(seq, self.registered(seq, served=served))
 
+    def ends_in(self, step: int, seq: Sequence) -> None:
+        """Put a decode into the calendar."""
+        seq.last_step = step
+        if step in self.ending:
+            self.ending[step].append(seq)
+        else:
+            self.ending[step] = [seq]
+            heappush(self.calendar, step)
+
     def remove_decode(self, seq: Sequence) -> None:
         """Take a decode out of the counters, within the pass of `step`."""
         self.num_decodes -= 1
@@ -215,7 +224,7 @@ class ReplicaState(OpenForm):
             registered = self.registered(seq, served=served)
             self.continued.pop(seq, None)
             if not seq.landing:
-                del self.due_at[seq.last_step << ADMISSION_BITS | seq.admission]
+                self.ending[seq.last_step].remove(seq)
             if not seq.landing or seq.stops:
                 self.remove_decode(seq)
         if self.cache is None:
@@ -238,33 +247,6 @@ class ReplicaState(OpenForm):
         if self.cache is not None:
             self.cache.table.clear(self.config.usable_blocks)
 
-    def release(self, finished: list[Sequence]) -> None:
-        """Requests whose last token has been taken in leave, in scheduling order.
-
-        `step` is the number of the next pass.
-        """
-        size, running, cache, recorder = self.block_size, self.running, self.cache, self.recorder
-        if recorder:
-            recorder.close(finished, self)
-        for seq in finished:
-            seq.finished = True
-            if seq in running:
-                del running[seq]
-                registered = computed = seq.prompt + seq.end - 1
-                if seq.stops and seq.landing:  # one more decode is on its way
-                    computed = self.step + seq.offset
-                    self.remove_decode(seq)
-                if cache is None:
-                    self.free += -(-computed // size)
-                else:
-                    self.continued.pop(seq, None)
-                    self.free += cache.leave(seq, computed, registered, preempted=False)
-            else:  # preempted with its last token on the way
-                self.waiting.remove(seq)
-            self.on_finish(seq.record())
-        if recorder:
-            recorder.released(self)
-
     def steps_with_blocks(self, steps: int, step: int, decodes: int, free: int) -> int:
         """How many of the next steps find the blocks that decodes open in them."""
         size, opening = self.block_size, self.opening
@@ -275,82 +257,6 @@ class ReplicaState(OpenForm):
             free -= opening[(step + done) % size]
             done += 1
         return done
-
-    def admit(
-        self,
-        prompts: list[Sequence],
-        sums: list[ChunkSums],
-        budget: int,
-        cut: int,
-        start: float,
-        held: bool,
-    ) -> int:
-        """Move requests from the queue to the running list until one does not fit.
-
-        Says what is left of the budget. Sets `admitted_prefill` if one had more than a token to
-        compute.
-        """
-        cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
-        free, slots = self.free, self.slots
-        while budget > 0 and waiting and len(running) < slots:
-            seq = waiting[0]
-            gap, spare, hit = seq.target, free, 0
-            found: list[Block] = []
-            if cache and (seq.keys or seq.num_preemptions):
-                found = cache.find(seq)
-                if found:
-                    hit = len(found) * size
-                    gap -= hit
-                    spare += sum([block.uses > 0 for block in found])
-            want = gap
-            if want > cut:
-                want = cut
-            if held and gap > 1:
-                break
-            if want > budget:
-                if not self.chunked_prefill:
-                    break
-                want = budget
-            if running:
-                spare -= self.watermark_blocks
-            needed = -(-(hit + want) // size)
-            if needed > spare:
-                break
-            # `spare` blocks hold the whole prompt if they hold it to the last token.
-            if want < gap and seq.target > spare * size and self.whole(seq) > spare:
-                break
-            waiting.popleft()
-            running[seq] = None
-            self.num_admissions += 1
-            seq.admission = self.num_admissions
-            seq.computed = hit + want
-            free -= needed
-            if cache:
-                if found:
-                    held_now = cache.table.hold(found)
-                    free += len(found) - held_now
-                    needed -= len(found)
-                cache.take(needed)
-                seq.blocks = found
-                if seq.keys:
-                    cache.register(seq, seq.computed)
-            budget -= want
-            if gap > 1:
-                self.admitted_prefill = True
-            if seq.num_preemptions:
-                seq.later_hits = (*seq.later_hits, hit)
-            else:
-                seq.first_scheduled_s, seq.first_hit = start, hit
-            prompts.append(seq)
-            sums.append((want, hit))
-        self.free = free
-        return budget
-
-    def whole(self, seq: Sequence) -> int:
-        """Blocks for all known tokens that an admission must find, as far as the model goes."""
-        if not self.whole_prompt_must_fit:
-            return 0
-        return -(-min(seq.target, self.config.max_model_len) // self.block_size)
 
     def outputs(self, seq: Sequence) -> int:
         """Output tokens that a request has got so far."""
