@@ -173,14 +173,10 @@ class Replica(ReplicaState):
                     counted_s = first_start
                     free -= opening[phase]
                     taken -= opening[phase]
-                    if cache:
-                        cache.take(opening[phase])
                     population -= len(landing)
                     free = release(landing, step, free)
                     landing = []
                 free -= taken
-                if cache:
-                    cache.table.owed += taken
                 if observed and watch:
                     watch.load(start, len(running), len(waiting), config.usable_blocks - free)
                 if paced:
@@ -222,7 +218,6 @@ class Replica(ReplicaState):
                     free -= need
                     served, context = decodes, computed + decodes
                     if cache:
-                        cache.table.owed += need
                         if self.continued and (prompts or waiting):
                             self.step, self.in_flight = step, in_flight
                             self.register_pass(prompts)

@@ -16,14 +16,15 @@ class PrefixCache:
         self.book = KeyBook(block_size)
 
     def take(self, number: int) -> None:
-        """Blocks for requests, from the front of the free queue; the caller knows there are."""
-        self.table.owed += number
+        """Take blocks from the front of the free queue; the caller knows there are as many."""
+        self.table.settle(self.table.count - number)
 
     def find(self, seq: Sequence) -> list[Block]:
-        """The blocks that its known tokens hit; at least one token is left to compute."""
+        """The blocks that its known tokens hit; at least one token is left to compute.
+
+        As every method here, it goes by the table as it is settled.
+        """
         found: list[Block] = []
-        if self.table.owed:
-            self.table.settle()
         limit = (seq.target - 1) // self.block_size
         copies_of = self.table.found.get  # asked once for every block of every prompt
         for key in seq.keys[:limit]:

@@ -55,7 +55,7 @@ def _out_of_blocks(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass
             result.preempted.append(victim)
         if seq not in running:
             break
-        _take(replica, need)
+        replica.free -= need
         if seq.last_step == NO_STEP:
             seq.computed += want
             result.budget -= want
@@ -102,7 +102,7 @@ def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
             if replica.config.policy == "fcfs":
                 break
             continue
-        _take(replica, need)
+        replica.free -= need
         if not decode:
             seq.computed += want
         if replica.cache is not None:
@@ -129,12 +129,6 @@ def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
         if seq in result.starved:
             _starve(replica, seq)
     return result
-
-
-def _take(replica: ReplicaState, blocks: int) -> None:
-    replica.free -= blocks
-    if replica.cache is not None:
-        replica.cache.take(blocks)
 
 
 def _starve(replica: ReplicaState, seq: Sequence) -> None:

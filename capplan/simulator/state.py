@@ -230,6 +230,7 @@ class ReplicaState(OpenForm):
         if self.cache is None:
             self.free += -(-computed // self.block_size)
         else:
+            self.cache.table.settle(self.free)
             self.free += self.cache.leave(seq, computed, registered, preempted=comes_back)
 
     def drop(self, seq: Sequence) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capplan.simulator.blocks import Block
+from capplan.simulator.blocks import Block, BlockTable
 from capplan.simulator.sequence import Sequence
 from capplan.simulator.state import ReplicaState
 from capplan.simulator.step_time import ChunkSums
@@ -29,6 +29,7 @@ def admission(replica: ReplicaState) -> Admit:
     watermark, chunked = config.watermark_blocks, config.enable_chunked_prefill
     whole_prompt, longest = config.scheduler_reserve_full_isl, config.max_model_len
     found: list[Block] = []
+    table = cache.table if cache else BlockTable(0)
 
     def admit(
         prompts: list[Sequence],
@@ -51,6 +52,7 @@ def admission(replica: ReplicaState) -> Admit:
             if cache:
                 found = []
                 if seq.keys or seq.num_preemptions:
+                    table.settle(free)
                     found = cache.find(seq)
                     hit = len(found) * size
                     gap -= hit
@@ -78,9 +80,7 @@ def admission(replica: ReplicaState) -> Admit:
             free -= needed
             if cache:
                 if found:
-                    free += len(found) - cache.table.hold(found)
-                    needed -= len(found)
-                cache.take(needed)
+                    free += len(found) - table.hold(found)
                 seq.blocks = found
                 if seq.keys:
                     cache.register(seq, seq.computed)
@@ -102,6 +102,7 @@ def departure(replica: ReplicaState) -> Release:
     """Lets requests leave whose last token has been taken in."""
     cache, running, size = replica.cache, replica.running, replica.block_size
     recorder, on_finish = replica.recorder, replica.on_finish
+    table = cache.table if cache else BlockTable(0)
 
     def release(finished: list[Sequence], step: int, free: int) -> int:
         """Free blocks after it. In scheduling order; `step` is the number of the next pass."""
@@ -119,7 +120,9 @@ def departure(replica: ReplicaState) -> Release:
                 if cache is None:
                     free += -(-computed // size)
                 else:
-                    replica.continued.pop(seq, None)
+                    if replica.continued:
+                        replica.continued.pop(seq, None)
+                    table.settle(free)
                     free += cache.leave(seq, computed, registered, preempted=False)
             else:  # preempted with its last token on the way
                 replica.waiting.remove(seq)
