@@ -217,7 +217,7 @@ class Replica(ReplicaState):
                 if enough and need <= free:
                     free -= need
                     served, context = decodes, computed + decodes
-                    if cache:
+                    if cache and cache.is_shared:
                         if self.continued and (prompts or waiting):
                             self.step, self.in_flight = step, in_flight
                             self.register_pass(prompts)
@@ -349,7 +349,7 @@ class Replica(ReplicaState):
                                 next_last = last
                         if not seq.outputs:
                             seq.first_token_s = start
-                        if cache and seq.request.reused:
+                        if cache and cache.is_shared and seq.request.reused:
                             self.continued[seq] = None
                     sorted_in = self.num_admissions
                     if recorder:

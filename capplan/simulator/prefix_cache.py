@@ -14,6 +14,7 @@ class PrefixCache:
         self.block_size = block_size
         self.table = BlockTable(usable_blocks)
         self.book = KeyBook(block_size)
+        self.is_shared = False  # a request has come that others may have something in common with
 
     def take(self, number: int) -> None:
         """Take blocks from the front of the free queue; the caller knows there are as many."""
@@ -52,16 +53,14 @@ class PrefixCache:
         It holds blocks for `computed` tokens; those full with `registered` tokens are registered.
         """
         size = self.block_size
+        full, held = registered // size, -(-computed // size)
         if not (seq.keys or seq.blocks or preempted):
-            full, held = registered // size, -(-computed // size)
             return self.table.release_nameless(full, held - full)
         if seq.keys:
             self.register(seq, registered)
-        full = registered // size
         if preempted:  # it will look for these when it is resumed
             for position in range(len(seq.blocks), full):
                 seq.blocks.append(self.table.add((seq.index, position)))
         named = seq.blocks
         seq.blocks = []
-        held = -(-computed // size)
         return self.table.release(named, max(0, full - len(named)), held - max(full, len(named)))

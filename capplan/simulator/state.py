@@ -129,6 +129,7 @@ class ReplicaState(OpenForm):
                     continue
             if cache is not None and (request.prefix or request.reused):
                 seq.keys = cache.book.keys(request)
+                cache.is_shared = True
             index += 1
             yield seq
 

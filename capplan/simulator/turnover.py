@@ -28,7 +28,6 @@ def admission(replica: ReplicaState) -> Admit:
     config, slots = replica.config, replica.slots
     watermark, chunked = config.watermark_blocks, config.enable_chunked_prefill
     whole_prompt, longest = config.scheduler_reserve_full_isl, config.max_model_len
-    found: list[Block] = []
     table = cache.table if cache else BlockTable(0)
 
     def admit(
@@ -45,18 +44,16 @@ def admission(replica: ReplicaState) -> Admit:
         Adds to `prompts` and `sums`; sets `admitted_prefill` if one has more than a token to
         compute.
         """
-        nonlocal found
         while budget > 0 and waiting and len(running) < slots:
             seq = waiting[0]
             gap, spare, hit = seq.target, free, 0
-            if cache:
-                found = []
-                if seq.keys or seq.num_preemptions:
-                    table.settle(free)
-                    found = cache.find(seq)
-                    hit = len(found) * size
-                    gap -= hit
-                    spare += sum([block.uses > 0 for block in found])
+            found: list[Block] = []
+            if cache and (seq.keys or seq.num_preemptions):
+                table.settle(free)
+                found = cache.find(seq)
+                hit = len(found) * size
+                gap -= hit
+                spare += sum([block.uses > 0 for block in found])
             want = gap
             if want > cut:
                 want = cut
