@@ -309,6 +309,13 @@ def test_limits_bound_the_queue(limits: dict[str, Any], most_waiting: int) -> No
     assert outcome.counts.num_ok / outcome.end_s == pytest.approx(1.0, rel=0.02)
 
 
+def test_a_pause_is_no_reason_to_refuse() -> None:
+    """The pace is that of a busy replica, whatever the pauses in which nobody came."""
+    bursts = [Request(f"r{i}.{j}", 1000.0 * i, 1, 1) for i in range(5) for j in range(4)]
+    plan = FleetSettings(admission=Admission(max_queue_wait_s=4.0))
+    assert simulate_fleet(bursts, ToyReplica, plan).counts.num_rejected == 0
+
+
 def test_retry_after_is_kept() -> None:
     plan = FleetSettings(
         clients=Clients(retries=9), admission=Admission(max_concurrency=1, retry_after_s=2.5)

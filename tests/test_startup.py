@@ -27,6 +27,10 @@ FOR_PEOPLE = {"rich", "plotext", "matplotlib", "numpy"}
         (["gpus", "--json"], FOR_PEOPLE),
         (["roofline"], FOR_PEOPLE),
         (["kv"], FOR_PEOPLE),
+        (
+            ["simulate", "--hardware", "h100-sxm-80gb", "--qps", "2", "--num-requests", "1100"],
+            FOR_PEOPLE,
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -237,3 +237,21 @@ def test_each_replica_is_shown(tmp_path: Path) -> None:
     assert dead["busy_fraction"] < first["busy_fraction"]
     _, text = run_command(f"{line} --format table", width=80)
     assert "1 (failed)" in text
+
+
+def test_classes_of_the_traffic_have_latencies_of_their_own(tmp_path: Path) -> None:
+    plan = PLAN.replace(
+        "{rate: 1/s, prompt: 100, output: 20, requests: 1200}",
+        "{requests: 1200, classes: [{name: short, rate: 2/s, prompt: 20, output: 5},"
+        " {name: long, rate: 1/s, prompt: 2000, output: 5}]}",
+    )
+    (tmp_path / "plan.yaml").write_text(plan, encoding="utf-8")
+    _, text = run_command(f"simulate --plan {tmp_path / 'plan.yaml'} --json")
+    result = json.loads(text)["result"]
+    long, short = result["classes"]
+    assert (long["name"], short["name"]) == ("long", "short")
+    assert long["num_measured"] + short["num_measured"] == result["num_measured"]
+    medians = [one["latencies"][0]["percentiles"][0]["value_s"] for one in (short, long)]
+    overall = result["latencies"][0]["percentiles"][0]["value_s"]
+    assert medians[0] < overall < medians[1]
+    assert medians[1] > 2 * medians[0]

@@ -14,9 +14,7 @@ from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_record import StepRecord
 
-# An open loop at a steady rate is simulated for so many requests at most; longer runs of
-# benchmarks repeat the same statistics (docs/accuracy.md has the effect).
-_MOST_OPEN_REQUESTS = 4000
+# Of a benchmark that goes on for a time; more would change its mean by less than a thousandth.
 _MOST_BURST_REQUESTS = 30_000
 _OPEN = ("poisson", "constant-rate")
 _FEW_REQUESTS, _SEEDS = 500, 3
@@ -28,6 +26,7 @@ class Emulated:
 
     metrics: dict[str, float]
     num_requests: int
+    kv_note: str | None  # where the estimate of the pool would not have let it run
 
 
 def emulate(
@@ -47,7 +46,7 @@ def emulate(
     metrics = _metrics(timings, lengths, replicas)
     if load.kind == "static":
         metrics = _static_metrics(timings, lengths, replicas)
-    return Emulated(metrics, len(lengths) * replicas)
+    return Emulated(metrics, len(lengths) * replicas, _pool(server, lengths)[1])
 
 
 def _mean_of_seeds(settings: RunSettings, share: Load, server: Server) -> Emulated:
@@ -56,8 +55,17 @@ def _mean_of_seeds(settings: RunSettings, share: Load, server: Server) -> Emulat
     for seed in range(_SEEDS):
         lengths, timings = _run(settings, share, server, None, seed)
         runs.append(_metrics(timings, lengths, settings.num_replicas))
-    metrics = {name: _mean([run[name] for run in runs]) for name in runs[0]}
-    return Emulated(metrics, share.num_requests * settings.num_replicas)
+    # A draw whose answers all end with their first token has no TPOT.
+    names = dict.fromkeys(name for run in runs for name in run)
+    metrics = {name: _mean([run[name] for run in runs if name in run]) for name in names}
+    note = _pool(server, share.lengths())[1]
+    return Emulated(metrics, share.num_requests * settings.num_replicas, note)
+
+
+def _pool(server: Server, lengths: Sequence[tuple[int, int]]) -> tuple[float, str | None]:
+    """Tokens that the KV pool holds in requests of these lengths."""
+    mean = sum(prompt + output for prompt, output in lengths) / len(lengths)
+    return server.kv_tokens(mean, max(prompt + output for prompt, output in lengths))
 
 
 def _run(
@@ -68,8 +76,7 @@ def _run(
     seed: int = 0,
 ) -> tuple[list[tuple[int, int]], Timings]:
     lengths = load.lengths(seed)
-    mean = sum(prompt + output for prompt, output in lengths) / len(lengths)
-    kv_tokens, _ = server.kv_tokens(mean, max(prompt + output for prompt, output in lengths))
+    kv_tokens, _ = _pool(server, lengths)
     front_end_s = 0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens)
     client = Client(lengths, front_end_s)
     steps = server.steps if record is None else record.watched(server.steps)
@@ -87,8 +94,6 @@ def _of_replica(load: Load, replicas: int) -> Load:
     """The load of one of several replicas: clients and rates are shared out evenly."""
     num = max(1, math.ceil(load.num_requests / replicas))
     rate = load.rate_per_s / replicas
-    if load.kind in ("poisson", "constant-rate"):
-        num = min(num, _MOST_OPEN_REQUESTS)
     concurrency = math.ceil(load.concurrency / replicas) if load.concurrency else 0
     return replace(load, num_requests=num, rate_per_s=rate, concurrency=concurrency)
 

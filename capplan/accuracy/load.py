@@ -180,9 +180,10 @@ class _Load:
             return _uniform(ratio, prompt), _uniform(ratio, output)
         if any(word in dataset for word in _CHATS):
             self.assume("lengths", f"log-normal, sigma {_CHAT_SIGMA:g}, cut", "dataset")
-            return _chat(prompt, self.prompt_cap(prompt, output)), _chat(
-                output, min(self.output_cap(), _CHAT_CAP * output)
-            )
+            cap = min(self.output_cap(), _CHAT_CAP * output)
+            # Where the mean is the cap all answers reach it.
+            draw_output = _fixed(output) if cap <= 1.02 * output else _chat(output, cap)
+            return _chat(prompt, self.prompt_cap(prompt, output)), draw_output
         if dataset.startswith("llmperf"):
             self.assume("lengths", "normal, as llmperf's example draws them", "dataset")
             return _normal(prompt, _LLMPERF_SIGMA[0]), _normal(output, _LLMPERF_SIGMA[1])
@@ -200,7 +201,7 @@ class _Load:
     def output_cap(self) -> float:
         """Tokens at which the benchmark cuts answers: stated in notes, else MLPerf's 1,024."""
         found = re.search(r"output cap (\d{2,6})", self.run.columns.get("notes", ""))
-        if found and (self.run.osl is None or float(found[1]) > 1.02 * self.run.osl):
+        if found:
             return float(found[1])
         return 1024.0 if "OpenOrca" in self.run.dataset else math.inf
 

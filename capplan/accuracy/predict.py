@@ -36,7 +36,10 @@ def predict(run: MeasuredRun) -> Prediction:
         measured = emulate(settings, load, server_of(settings))
     except CapplanError as error:
         return Prediction(run.id, {}, error.message, ())
-    return Prediction(run.id, measured.metrics, None, (*settings.assumptions, *load.assumptions))
+    assumptions = [*settings.assumptions, *load.assumptions]
+    if measured.kv_note is not None:
+        assumptions.append(Assumption("KV pool", measured.kv_note, "gpu_memory_fraction"))
+    return Prediction(run.id, measured.metrics, None, tuple(assumptions))
 
 
 def predict_all(runs: Sequence[MeasuredRun], processes: int | None = None) -> list[Prediction]:

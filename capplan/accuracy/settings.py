@@ -138,6 +138,10 @@ class _Settings:
         if self.run.weight_dtype == "w8a16":
             return "int8-weight-only"
         peaks = self.hardware.compute.peak
+        other = {"bf16": "fp16", "fp16": "bf16"}.get(stored)
+        if other is not None and stored not in peaks and other in peaks:
+            self.assume("weights", f"in {other}: no {stored} tensor cores", "gpu")
+            return other
         if compute is None or compute in peaks or FORMATS[stored].bits >= 16:
             return self.named.dtype
         if f"{narrow}-weight-only" not in FORMATS:

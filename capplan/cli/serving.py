@@ -82,8 +82,8 @@ def assume_serving(
         what = f"share of memory ({budget.memory_share_option})"
         inputs.assume(what, units.format_fraction(budget.memory_share), "--gpu-memory-utilization")
     if not (options.num_gpu_blocks_override or flags.num_gpu_blocks):
-        tokens = units.format_tokens(config.usable_blocks * config.block_size)
-        inputs.assume("KV pool", f"{tokens} tokens a replica", "--num-gpu-blocks-override")
+        blocks = f"{config.num_gpu_blocks:,} blocks of {config.block_size} tokens"
+        inputs.assume("KV pool", f"{blocks} a replica", "--num-gpu-blocks-override")
     said: tuple[tuple[object, str, str, str], ...] = (
         (options.max_num_seqs or flags.max_num_seqs, "running requests",
          f"{config.max_num_seqs:,}", "--max-num-seqs"),

@@ -17,6 +17,23 @@ Variant = Annotated[
     option("--variant", "NAME", "One of the plan's variants alone; `as it is` is the plan."),
 ]
 Replicas = Annotated[Text, option("--replicas", "N", "Copies of the model [default: 1].")]
+Router = Annotated[
+    Text,
+    option(
+        "--router", "POLICY",
+        "round-robin, random, random-of-two, least-requests, least-kv or prefix-aware "
+        "[default: least-requests].",
+    ),
+]  # fmt: skip
+ClientTimeout = Annotated[
+    Text, option("--client-timeout", "DURATION", "Users give up without a first token by then.")
+]
+ClientRetries = Annotated[
+    Text, option("--client-retries", "N", "And send again, so many times [default: 0].")
+]
+MaxQueueDepth = Annotated[
+    Text, option("--max-queue-depth", "N", "A replica with so many waiting answers 429.")
+]
 SimulateLengths = Annotated[
     Text,
     option(

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from capplan import units
+from capplan.cli.fleet import FleetOptions, fleet_of
 from capplan.cli.inputs import Inputs
 from capplan.cli.serving import ServingOptions, assume_serving, replicas_of, serving_of
 from capplan.cli.traffic import (
     TrafficOptions,
+    fewer,
     folder_of,
     in_a_loop,
     is_stationary,
@@ -22,7 +24,7 @@ from capplan.planner import question as defaults
 from capplan.planner.serving import Serving
 from capplan.planner.simulate import SimulateQuestion
 from capplan.results.simulate import SimulateInputs
-from capplan.simulator.fleet.plan import check_failures, fleet_settings
+from capplan.simulator.fleet.plan import check_failures
 from capplan.simulator.latencies import PERCENTILES
 from capplan.simulator.metrics import Limit
 from capplan.simulator.traffic.build import requests_of
@@ -61,7 +63,7 @@ class Asked:
     inputs: SimulateInputs
 
 
-Options = TypeVar("Options", ServingOptions, TrafficOptions, RunOptions)
+Options = TypeVar("Options", ServingOptions, TrafficOptions, RunOptions, FleetOptions)
 
 
 def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -> Asked:
@@ -73,15 +75,17 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
     traffic_options = _pick(TrafficOptions, texts)
     options = _pick(RunOptions, texts)
     plan, document = _plan(options.plan, options.variant)
-    spec = traffic_spec(traffic_options, plan, inputs)
+    spec = traffic_spec(traffic_options, plan, document, inputs)
     if users is not None:
         spec = in_a_loop(spec, users)
     folder = folder_of(options.plan, traffic_options)
-    seed = spec.seed
-    traffic = requests_of(spec, seed, folder)
     num_replicas = replicas_of(options.replicas, plan, inputs)
     serving = serving_of(serving_options, plan, num_replicas, inputs)
     assume_serving(serving_options, plan, serving, inputs)
+    if not serving.is_quick:
+        spec = fewer(spec, inputs)
+    seed = spec.seed
+    traffic = requests_of(spec, seed, folder)
     inputs.assumptions += traffic.describe()
     limits = _limits(options, plan.slos if plan else None, inputs)
     if plan and document:
@@ -90,13 +94,7 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
         serving=serving,
         traffic=lambda seed: requests_of(spec, seed, folder),
         stationary=is_stationary(spec),
-        fleet=fleet_settings(
-            num_replicas,
-            clients=plan.clients if plan else None,
-            admission=plan.admission if plan else None,
-            router=plan.router if plan else None,
-            failures=plan.failures if plan else (),
-        ),
+        fleet=fleet_of(_pick(FleetOptions, texts), plan, num_replicas, inputs),
         limits=limits,
         percentiles=PERCENTILES,
         goodput_fraction=_goodput(options, plan.slos if plan else None, inputs),
@@ -110,7 +108,7 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
 
 
 def _pick(kind: type[Options], texts: Mapping[str, Any]) -> Options:
-    return kind(**{name: texts[name] for name in kind._fields})
+    return kind(**{name: texts[name] for name in kind._fields if name in texts})
 
 
 def _plan(file: str | None, variant: str | None) -> tuple[Plan | None, Document | None]:
@@ -131,7 +129,8 @@ def _check_failures(plan: Plan, num_replicas: int, document: Document) -> None:
     try:
         check_failures(plan.failures, num_replicas)
     except SpecError as error:
-        name = ".".join(str(step) for step in error.path)
+        section, index, field = error.path
+        name = f"{section}[{index}].{field}"
         raise CapplanError(
             f"`{name}` {error}", hint=error.hint, location=document.locate(error.path)
         ) from None

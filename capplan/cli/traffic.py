@@ -9,12 +9,14 @@ from pydantic import ValidationError
 
 from capplan.cli.inputs import Inputs
 from capplan.errors import CapplanError, QuantityError
+from capplan.specs.documents import Document
 from capplan.specs.fields import SpecError
 from capplan.specs.plan import Plan
 from capplan.specs.rates import ConstantRate
 from capplan.specs.traffic import TrafficClass, TrafficSpec
 
 RAMP_UP_S_PER_USER = 0.1
+SLOW_NUM_REQUESTS = 1200
 
 
 class TrafficOptions(NamedTuple):
@@ -46,23 +48,25 @@ _FIELDS = {
 }
 
 
-def traffic_spec(options: TrafficOptions, plan: Plan | None, inputs: Inputs) -> TrafficSpec:
+def traffic_spec(
+    options: TrafficOptions, plan: Plan | None, document: Document | None, inputs: Inputs
+) -> TrafficSpec:
     """Options win over the plan; each is checked by the rules of the section `traffic:`."""
     laid = {_FIELDS[name][0]: value for name, value in _values(options, inputs).items()}
-    base = plan.traffic if plan else TrafficSpec()
     if not laid:
-        return base
+        return plan.traffic if plan else TrafficSpec()
     for name, value in laid.items():
         _checked({name: value}, name)
+    # As the file has it: what was read already is no text that could be read again.
+    given = dict(document.data.get("traffic") or {}) if document else {}
     if {"requests", "duration"} & laid.keys():
-        base = _without(base, "requests", "duration")
+        _leave_out(given, "requests", "duration")
     if "closed_loop" in laid:
-        base = _without(base, "rate", "arrivals", "peak_factor", "trace")
+        _leave_out(given, "rate", "arrivals", "peak_factor", "trace")
     if "rate" in laid:
-        base = _without(base, "closed_loop", "trace")
+        _leave_out(given, "closed_loop", "trace")
     if "trace" in laid:
-        base = _without(base, "rate", "arrivals", "prompt", "output", "chat", "closed_loop")
-    given = {field: getattr(base, field) for field in base.model_fields_set}
+        _leave_out(given, "rate", "arrivals", "prompt", "output", "chat", "closed_loop")
     return _checked(given | laid, *laid)
 
 
@@ -92,9 +96,9 @@ def _values(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
     return found
 
 
-def _without(base: TrafficSpec, *fields: str) -> TrafficSpec:
-    given = {f: getattr(base, f) for f in base.model_fields_set if f not in fields}
-    return TrafficSpec(**given)
+def _leave_out(given: dict[str, Any], *fields: str) -> None:
+    for field in fields:
+        given.pop(field, None)
 
 
 def _checked(values: dict[str, Any], *laid: str) -> TrafficSpec:
@@ -124,6 +128,16 @@ def in_a_loop(spec: TrafficSpec, users: int) -> TrafficSpec:
     if spec.requests is None and spec.duration is None:
         given["requests"] = 1500 + 6 * users
     return TrafficSpec.model_validate(given)
+
+
+def fewer(spec: TrafficSpec, inputs: Inputs) -> TrafficSpec:
+    """As many requests as a P99 asks for, where each is followed by itself and nobody says more."""
+    if spec.requests is not None or spec.duration is not None or spec.trace is not None:
+        return spec
+    inputs.assume("requests", f"{SLOW_NUM_REQUESTS:,}: this engine is slow to follow",
+                  "--num-requests")  # fmt: skip
+    given = {field: getattr(spec, field) for field in spec.model_fields_set}
+    return TrafficSpec.model_validate(given | {"requests": SLOW_NUM_REQUESTS})
 
 
 def is_stationary(spec: TrafficSpec) -> bool:

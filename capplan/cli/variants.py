@@ -12,12 +12,13 @@ from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.cli.progress import Progress
 from capplan.cli.simulation import ask
+from capplan.errors import CapplanError
 from capplan.planner.simulate import simulate_plan
 from capplan.planner.variants import Simulated, compare
 from capplan.render.screen import Screen
 from capplan.results.variants import Change
 from capplan.specs.plan import read_plan
-from capplan.specs.plan_variants import Variant, variants_of
+from capplan.specs.plan_variants import BASE, Variant, variants_of
 
 SCHEMA = "capplan.simulate-variants/1"
 
@@ -31,6 +32,12 @@ def has_variants(file: str) -> bool:
 
 def answer_side_by_side(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
     """Options are laid over the plan and over every variant. The exit code is the plan's own."""
+    for name in ("records", "timeline", "plot"):
+        if texts[name] is not None:
+            raise CapplanError(
+                f"--{name} is about one run, and this plan has variants",
+                hint=f'add --variant NAME, say --variant "{BASE}"',
+            )
     variants = variants_of(*read_plan(Path(texts["plan"])))
     inputs = Inputs()
     asked = [

@@ -8,12 +8,14 @@ from typing import TypeVar
 
 from capplan.formulas.number_formats import FORMATS
 from capplan.formulas.smooth import smooth_max
-from capplan.specs.architecture import ArchitectureSpec, ProductCurve
+from capplan.specs.architecture import ArchitectureSpec, KernelServing, ProductCurve
 from capplan.specs.hardware import HardwareSpec
 
 C = TypeVar("C", bound=ProductCurve)
 
 WEIGHT_ONLY = "weight-only"
+MOST_FRACTION = 0.97  # of a peak or a bandwidth: no kernel measured reaches more
+_NO_CORRECTION = KernelServing()
 # Where a generation has no curve for a format: the one that its kernels are built like.
 _STAND_INS = {
     "fp16": "bf16", "fp32": "bf16", "mxfp8": "fp8-block128", "int8": "fp8", "fp4": "nvfp4",
@@ -67,17 +69,14 @@ class KernelRates:
 
     def product(self, number_format: str, compute: str) -> KernelRate:
         """Matrix products with weights of one format, computed in another."""
-        curve = _curve(self.architecture.products, number_format)
-        serving = self.architecture.serving
+        name, curve = _curve(self.architecture.products, number_format)
+        factor = self.architecture.serving.products.get(name, _NO_CORRECTION)
+        share = self._measured_compute(number_format, compute, curve)
+        streaming = self._measured_bandwidth(number_format, curve)
         return KernelRate(
-            self._flops(
-                compute,
-                _share(self._measured_compute(number_format, compute, curve), serving.compute),
-            ),
-            self._bandwidth(
-                _share(self._measured_bandwidth(number_format, curve), serving.bandwidth)
-            ),
-            curve.fixed * serving.fixed * self.fixed_factor,
+            self._flops(compute, _share(share, factor.compute)),
+            self._bandwidth(_share(streaming, factor.bandwidth)),
+            curve.fixed * factor.fixed * self.fixed_factor,
             curve.norm,
         )
 
@@ -95,13 +94,12 @@ class KernelRates:
         """The grouped products of one layer's experts; of ``families`` the first that is known."""
         known = self.architecture.experts
         family = next((name for name in families if name in known), next(iter(known)))
-        table = known[family]
-        curve = _curve(table, number_format)
-        serving = self.architecture.serving
+        name, curve = _curve(known[family], number_format)
+        factor = self.architecture.serving.experts.get(family, {}).get(name, _NO_CORRECTION)
         return KernelRate(
-            self._flops(compute, _share(curve.compute, serving.experts)),
-            self._bandwidth(_share(curve.bandwidth, serving.experts)),
-            curve.fixed * serving.experts_fixed * self.fixed_factor,
+            self._flops(compute, _share(curve.compute, factor.compute)),
+            self._bandwidth(_share(curve.bandwidth, factor.bandwidth)),
+            curve.fixed * factor.fixed * self.fixed_factor,
             curve.norm,
             curve.tile,
         )
@@ -127,15 +125,15 @@ class KernelRates:
 
     def _flops(self, compute: str, share: float) -> float:
         peak = self.hardware.compute.peak[compute]  # type: ignore[index]
-        return peak * min(1.0, share * self.compute_factor)
+        return peak * min(MOST_FRACTION, share * self.compute_factor)
 
     def _bandwidth(self, share: float) -> float:
-        return self.hardware.memory.bandwidth * min(1.0, share * self.bandwidth_factor)
+        return self.hardware.memory.bandwidth * min(MOST_FRACTION, share * self.bandwidth_factor)
 
 
 def _share(fraction: float, factor: float) -> float:
-    """A corrected share: never more than the whole."""
-    return min(1.0, fraction * factor)
+    """A corrected share: never quite the whole."""
+    return min(MOST_FRACTION, fraction * factor)
 
 
 def curve_name(number_format: str) -> str:
@@ -147,9 +145,9 @@ def curve_name(number_format: str) -> str:
     return number_format if FORMATS[number_format].compute else WEIGHT_ONLY
 
 
-def _curve(curves: Mapping[str, C], number_format: str) -> C:
+def _curve(curves: Mapping[str, C], number_format: str) -> tuple[str, C]:
     name = curve_name(number_format)
     while name not in curves:
         # A family that was measured in no format like it: its first curve.
         name = _STAND_INS.get(name) or next(iter(curves))
-    return curves[name]
+    return name, curves[name]

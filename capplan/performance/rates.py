@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from capplan.errors import UnsupportedError
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
 from capplan.performance.kernel_rates import KernelRates
-from capplan.specs.architecture import architecture_of
+from capplan.specs.architecture import Serving, architecture_of
 from capplan.specs.hardware import AllReduceMeasurement, ComputeFormat, HardwareSpec
 
 # Medians over the accelerators of the catalogue that were measured, by bits of the format
@@ -80,25 +80,27 @@ def derated_rates(
     all_reduce, note = _all_reduce(hardware, tp)
     if note:
         notes.append(note)
-    slower = architecture.serving.collective
+    serving = architecture.serving
     exchange = _all_reduce(hardware, tp * dp)[0] if dp > 1 else None
     hop = _all_reduce(hardware, 2)[0] if pp > 1 else None
     return Rates(
         {str(name): peak * fractions[name] for name, peak in hardware.compute.peak.items()},
         hardware.memory.bandwidth * bandwidth_fraction,
-        _served(all_reduce, slower),
+        _served(all_reduce, serving),
         fractions,
         bandwidth_fraction,
         tuple(notes),
         KernelRates(hardware, architecture, fixed_factor),
-        exchange=_served(exchange, slower),
-        hop=_served(hop, slower),
+        exchange=_served(exchange, serving),
+        hop=_served(hop, serving),
     )
 
 
-def _served(rate: AllReduceRate | None, slower: float) -> AllReduceRate | None:
-    """With the latency that running servers see: ranks wait for the last to arrive."""
-    return rate and AllReduceRate(rate.latency_s * slower, rate.bus_bandwidth_bytes_per_s)
+def _served(rate: AllReduceRate | None, serving: Serving) -> AllReduceRate | None:
+    """With the latency and bandwidth that running servers see."""
+    return rate and AllReduceRate(
+        rate.latency_s * serving.latency, rate.bus_bandwidth_bytes_per_s * serving.link
+    )
 
 
 def compute_format(hardware: HardwareSpec, number_format: str, activation_dtype: str) -> str:

@@ -236,6 +236,7 @@ class StepModel:
         most = self.engine.cuda_graph_max_bs
         beyond = 0.0 if most is None else (1.0 - has_prefill) * (tokens > most)
         launch_s = self.engine.launch_s_per_layer * self.model.num_layers
+        launch_s *= self._kernels.architecture.serving.launch
         return (has_prefill + beyond) * (smooth_max(gpu_s, launch_s, _LAUNCH_NORM) - gpu_s)
 
     def _collective_s(self, tokens: float) -> float:

@@ -85,6 +85,11 @@ class Serving:
         newer = version_key(self.profile.versions.first) >= version_key(_CURRENT_RULES_SINCE)
         return CURRENT if newer else VLLM_0_11
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether the counters cover it; else every request is followed through every step."""
+        return self.scheduler != "vllm-v1" or self.config.is_plain
+
     @cached_property
     def pool(self) -> KvPool:
         return self.deployment.pool

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from capplan.formulas.statistics import percentile_of
 from capplan.planner.simulate import SimulateAnswer
-from capplan.results.simulate import SimulateResult
+from capplan.results.simulate import Latency, SimulateResult
 from capplan.results.variants import Change, Effect, Figure, VariantResult, VariantsResult
 from capplan.simulator.latencies import NAMES, enough
 
@@ -93,7 +93,7 @@ def _figures(answers: Sequence[SimulateAnswer]) -> tuple[Figure, ...]:
         for key, name, kind, better, of in (*_ends(results), *_latencies(last), *LOAD)
     ]
     at = 1 + next(i for i, figure in enumerate(found) if figure.key == f"ttft_p{last:g}_s")
-    found[at:at] = [*_by_attempt(answers, last), *_by_class(answers, last)]
+    found[at:at] = [*_by_attempt(answers, last), *_by_class(results, last)]
     return tuple(figure for figure in found if any(figure.values) or figure.key in ALWAYS)
 
 
@@ -147,20 +147,13 @@ def _latencies(last: float) -> list[Measure]:
     ]  # fmt: skip
 
 
-def _by_class(answers: Sequence[SimulateAnswer], last: float) -> list[Figure]:
+def _by_class(results: Sequence[SimulateResult], last: float) -> list[Figure]:
     """TTFT of each class of the traffic, where it has several."""
-    names = {
-        record.id.rpartition("/")[0]: None
-        for answer in answers
-        for run in answer.runs
-        for record in run.records
-    }
-    if len(names) < 2:
-        return []
+    names = {found.name: None for result in results for found in result.classes}
     return [
         Figure(
             f"ttft_p{last:g}_of_{name}_s", f"TTFT P{last:g} of {name}", "duration", "lower",
-            tuple(_of_class(answer, f"{name}/", last) for answer in answers),
+            tuple(_of_class(result, name, last) for result in results),
         )
         for name in names
     ]  # fmt: skip
@@ -194,20 +187,14 @@ def _share(result: SimulateResult, end: str | None = None) -> float | None:
 
 
 def _latency(result: SimulateResult, key: str, percentile: float) -> float | None:
-    found = next((latency for latency in result.latencies if latency.key == key), None)
-    if found is None:
-        return None
-    return next((p.value_s for p in found.percentiles if p.percentile == percentile), None)
+    return _value(result.latencies, key, percentile)
 
 
-def _of_class(answer: SimulateAnswer, prefix: str, percentile: float) -> float | None:
-    """TTFT of the requests named so, over those that count."""
-    if not answer.result.latencies:  # saturated
-        return None
-    times = sorted(
-        record.ttft_s
-        for run in answer.runs
-        for record in run.records
-        if record.id.startswith(prefix) and record.arrival_s >= answer.result.warmup_s
-    )
-    return percentile_of(times, percentile) if enough(len(times), percentile) else None
+def _of_class(result: SimulateResult, name: str, percentile: float) -> float | None:
+    found = next((one for one in result.classes if one.name == name), None)
+    return _value(found.latencies, "ttft", percentile) if found else None
+
+
+def _value(latencies: Sequence[Latency], key: str, percentile: float) -> float | None:
+    shown = next((latency.percentiles for latency in latencies if latency.key == key), ())
+    return next((p.value_s for p in shown if p.percentile == percentile), None)

@@ -8,6 +8,7 @@ from capplan.render import shows
 from capplan.render.replicas import replica_table
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.simulate_tsv import for_programs
+from capplan.render.traffic_classes import class_table
 from capplan.results.assumptions import Assumption
 from capplan.results.simulate import (
     Percentile,
@@ -28,6 +29,10 @@ _ENDS = {
     "stalled": "The engine stalled: requests wait for blocks that nobody will free.",
     "livelock": "The engine runs in circles: requests preempt each other and get no token.",
 }
+_ENDLESS = (
+    "Percentiles are left out: they would say how long the run was, not how good the service is."
+)
+_FINITE = "The percentiles are those of this run; a longer one would have worse."
 MODELLED = (
     "Queueing, batching and memory follow the engine's own scheduler step for step; how long a "
     "step takes is the performance model's, at the rates under Assumed."
@@ -47,6 +52,8 @@ def screen(
         tables.append(_service_levels(result.service_levels))
     if result.latencies and result.num_measured:
         tables.append(_latencies(result))
+    if result.classes:
+        tables.append(class_table(result.classes))
     tables.append(_load(result, inputs))
     if len(result.replicas) > 1:
         tables.append(replica_table(result.replicas))
@@ -55,7 +62,7 @@ def screen(
         tables=tables,
         notes=_notes(result, inputs),
         assumptions=assumptions,
-        next_commands=[f"capplan pareto {question(inputs, assumptions)}".rstrip()],
+        next_commands=_next(result, inputs, assumptions),
         tsv=for_programs(result, inputs),
     )
 
@@ -148,13 +155,20 @@ def _latency_note(result: SimulateResult) -> str:
     text = "ITL over all gaps between tokens, the others over requests."
     if result.interval:
         text += f" ±: 95 % interval from {result.interval}."
+    missing = {
+        percentile.percentile: percentile.num_needed
+        for found in result.latencies
+        for percentile in found.percentiles
+        if percentile.num_needed is not None
+    }
+    if missing:
+        needs = ", ".join(f"{percentile_name(p)} needs {n:,}" for p, n in sorted(missing.items()))
+        text += f" -: fewer than ten beyond; {needs} of them."
     return text
 
 
-def _value(percentile: Percentile) -> str:
-    if percentile.value_s is None:
-        return f"needs {percentile.num_needed:,}"
-    return shows.duration(percentile.value_s)
+def _value(percentile: Percentile) -> str | None:
+    return None if percentile.value_s is None else shows.duration(percentile.value_s)
 
 
 def _half_width(percentile: Percentile) -> float | None:
@@ -169,7 +183,7 @@ def _load(result: SimulateResult, inputs: SimulateInputs) -> Table:
     rows: list[tuple[str, str, str]] = [
         ("served", shows.rate(state.served_per_s), f"of {shows.rate(state.offered_per_s)} offered"),
     ]
-    if result.goodput and not state.saturated:
+    if result.goodput and result.verdict != "saturated":
         target = result.goodput.target_fraction
         met = f"{shows.share(result.goodput.met_fraction)} of the requests meet every limit"
         met += f" (target {shows.share(target)})" if target else ""
@@ -193,8 +207,8 @@ def _load(result: SimulateResult, inputs: SimulateInputs) -> Table:
         budget = f"of max_num_batched_tokens {inputs.max_num_batched_tokens:,}"
         rows.append(("tokens a step", shows.number(usage.mean_step_tokens), budget))
     if usage.kv_used_fraction is not None:
-        tokens = (inputs.num_gpu_blocks - 1) * inputs.block_size
-        most = f"{shows.share(usage.kv_used_fraction_max)} at most, of {tokens:,} tokens a replica"
+        blocks = f"{inputs.num_gpu_blocks - 1:,} blocks of {inputs.block_size} tokens"
+        most = f"{shows.share(usage.kv_used_fraction_max)} at most, of {blocks} a replica"
         rows.append(("KV in use", shows.share(usage.kv_used_fraction), most))
     rows += _events(result)
     columns = (
@@ -229,11 +243,11 @@ def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
     state = result.saturation
     if state.saturated:
         notes.append(
-            f"Saturated: {shows.rate(state.offered_per_s)} are offered, "
+            f"More comes in than goes out: {shows.rate(state.offered_per_s)} are offered, "
             f"{shows.rate(state.served_per_s)} served; {state.num_present_half:,} requests were in "
-            f"the system half way, {state.num_present_end:,} at the end, and more with every "
-            "minute. Percentiles would say how long the run was, not how good the service is; "
-            f"to drain what has queued up took {shows.duration(result.drain_s)}."
+            f"the system half way, {state.num_present_end:,} at the last arrival. To drain what "
+            f"had queued up took {shows.duration(result.drain_s)}. "
+            + (_ENDLESS if result.verdict == "saturated" else _FINITE)
         )
     elif state.too_short and result.num_measured:
         notes.append(
@@ -251,6 +265,17 @@ def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
     elif result.bottleneck == "kv":
         notes.append("The KV pool ran full: requests were evicted and computed again.")
     return [*notes, MODELLED if "(V1)" in inputs.engine else DOCUMENTED]
+
+
+def _next(
+    result: SimulateResult, inputs: SimulateInputs, assumptions: Sequence[Assumption]
+) -> list[str]:
+    same = question(inputs, assumptions)
+    commands = [f"capplan pareto {same}".rstrip()]
+    rate = inputs.arrival_rate_per_s
+    if result.verdict == "saturated" and rate is not None and inputs.plan is None:
+        commands.insert(0, f"capplan gpus --qps {rate:g} {same}".rstrip())
+    return commands
 
 
 def question(inputs: SimulateInputs, assumptions: Sequence[Assumption]) -> str:

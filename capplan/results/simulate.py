@@ -64,6 +64,15 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassLatencies:
+    """TTFT, TPOT and E2E of one class of the traffic."""
+
+    name: str
+    num_measured: int
+    latencies: tuple[Latency, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceLevel:
     """A limit at its percentile. ``met`` is None where too few requests were seen to tell.
 
@@ -170,6 +179,7 @@ class SimulateResult:
     service_levels: tuple[ServiceLevel, ...]
     goodput: Goodput | None
     latencies: tuple[Latency, ...]
+    classes: tuple[ClassLatencies, ...]  # where the traffic has several
     output_tokens_per_s: float
     prompt_tokens_per_s: float
     requests_per_s: float

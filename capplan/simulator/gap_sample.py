@@ -62,11 +62,26 @@ class GapSample:
     def max_s(self) -> float:
         return max(max(a, a + d * (n - 1)) for a, d, n, _ in self._entries())
 
+    def _spans(self) -> list[tuple[int, int]]:
+        """The first and the last bucket of every entry."""
+        logarithm, least, floor = math.log, _LEAST_GAP_S, math.floor
+        found = []
+        for first, more, steps, _ in self._entries():
+            low = floor(logarithm(first if first > least else least) * BUCKETS_PER_E)
+            high = low
+            if steps > 1 and more:
+                last = first + more * (steps - 1)
+                high = floor(logarithm(last if last > least else least) * BUCKETS_PER_E)
+            found.append((low, high))
+        return found
+
     def histogram(self) -> dict[int, int]:
         """Gaps by the logarithm of their length, in `BUCKETS_PER_E` buckets a factor of e."""
+        return self._counts(self._spans())
+
+    def _counts(self, spans: list[tuple[int, int]]) -> dict[int, int]:
         counts: dict[int, int] = {}
-        for first, more, steps, weight in self._entries():
-            low, high = _bucket(first), _bucket(first + more * (steps - 1))
+        for (first, more, steps, weight), (low, high) in zip(self._entries(), spans, strict=True):
             if low == high:
                 counts[low] = counts.get(low, 0) + steps * weight
                 continue
@@ -80,14 +95,15 @@ class GapSample:
 
         Only the buckets that hold a wanted rank are looked into.
         """
-        counts, total = self.histogram(), self.count
+        spans, total = self._spans(), self.count
         ranks = [percentile_rank(total, percentile) for percentile in wanted]
         places = {place for low, high, _ in ranks for place in (low, high)}
-        found = self._at_ranks(counts, sorted(places))
+        found = self._at_ranks(spans, sorted(places))
         return [found[low] + (found[high] - found[low]) * share for low, high, share in ranks]
 
-    def _at_ranks(self, counts: dict[int, int], places: list[int]) -> dict[int, float]:
+    def _at_ranks(self, spans: list[tuple[int, int]], places: list[int]) -> dict[int, float]:
         """The elements at these places of the sorted list."""
+        counts = self._counts(spans)
         wanted: dict[int, list[tuple[int, int]]] = {}  # bucket: places, and what lies before it
         before, at = 0, 0
         for bucket in sorted(counts):
@@ -96,9 +112,13 @@ class GapSample:
                 at += 1
             before += counts[bucket]
         inside: dict[int, dict[float, int]] = {bucket: {} for bucket in wanted}
-        for first, more, steps, weight in self._entries():
-            ends = sorted((_bucket(first), _bucket(first + more * (steps - 1))))
-            if not any(ends[0] <= bucket <= ends[1] for bucket in wanted):
+        for (first, more, steps, weight), (low, high) in zip(self._entries(), spans, strict=True):
+            if low == high:
+                values = inside.get(low)
+                if values is not None:
+                    for k in range(steps):
+                        value = first + more * k
+                        values[value] = values.get(value, 0) + weight
                 continue
             for k in range(steps):
                 value = first + more * k

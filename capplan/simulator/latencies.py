@@ -11,7 +11,7 @@ from capplan.formulas.statistics import (
     samples_needed,
     section_half_width,
 )
-from capplan.results.simulate import Latency, Percentile
+from capplan.results.simulate import ClassLatencies, Latency, Percentile
 from capplan.simulator.gap_sample import GapSample
 from capplan.simulator.requests import RequestRecord
 
@@ -43,6 +43,32 @@ def latencies(sections: Sequence[Section], percentiles: tuple[float, ...]) -> li
     found = [_of_records(key, sections, percentiles) for key in ("ttft", "tpot")]
     found.append(_of_gaps(sections, percentiles))
     return found + [_of_records(key, sections, percentiles) for key in ("e2e", "queue")]
+
+
+def by_class(sections: Sequence[Section], percentiles: tuple[float, ...]) -> list[ClassLatencies]:
+    """TTFT, TPOT and E2E of each class of the traffic, where it has several.
+
+    Requests of a class are named `class/...`.
+    """
+    parts: dict[str, list[list[RequestRecord]]] = {}
+    for index, section in enumerate(sections):
+        for record in section.records:
+            name, slash, _ = record.id.rpartition("/")
+            if slash:
+                parts.setdefault(name, [[] for _ in sections])[index].append(record)
+    if len(parts) < 2:
+        return []
+    return [
+        ClassLatencies(
+            name,
+            sum(map(len, records)),
+            tuple(
+                _of_records(key, [Section(part, GapSample()) for part in records], percentiles)
+                for key in ("ttft", "tpot", "e2e")
+            ),
+        )
+        for name, records in sorted(parts.items())
+    ]
 
 
 def values_of(key: str, records: Sequence[RequestRecord]) -> list[float]:
@@ -100,6 +126,8 @@ def _latency(
         half = None
         if value is not None and len(known) == len(parts) >= 2:
             half = section_half_width(value, known)
+            # What is left of equal values is rounding.
+            half = 0.0 if half < 1e-9 * value else half
         found.append(
             Percentile(
                 percentile=percentile,

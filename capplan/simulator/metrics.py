@@ -12,13 +12,20 @@ from capplan.formulas.statistics import percentile_of, percentile_rank, samples_
 from capplan.results.simulate import (
     Goodput,
     Latency,
-    Saturation,
     ServiceLevel,
     SimulateResult,
     Unanswered,
     Usage,
 )
-from capplan.simulator.latencies import NAMES, VALUES, Section, enough, latencies, values_of
+from capplan.simulator.latencies import (
+    NAMES,
+    VALUES,
+    Section,
+    by_class,
+    enough,
+    latencies,
+    values_of,
+)
 from capplan.simulator.replica_loads import together
 from capplan.simulator.requests import RequestRecord
 from capplan.simulator.run_data import RunData
@@ -69,6 +76,12 @@ class Window:
         return self.end_s - self.start_s
 
     @property
+    def loaded_s(self) -> tuple[float, float]:
+        """Up to the last arrival: what comes after only drains."""
+        last_s = self.run.last_arrival_s
+        return (self.start_s, last_s) if last_s > self.start_s else (self.start_s, self.end_s)
+
+    @property
     def records(self) -> list[RequestRecord]:
         return [r for r in self.run.records if r.arrival_s >= self.start_s]
 
@@ -96,18 +109,21 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
     windows = [window_of(run, yardstick) for run in runs]
     sections = _sections(windows)
     found = latencies(sections, _percentiles(yardstick))
+    classes = by_class(sections, _percentiles(yardstick))
     # All replications are judged, the worst is shown.
-    states = [saturation(w.run, window_s=(w.start_s, w.end_s)) for w in windows]
+    states = [saturation(w.run, window_s=w.loaded_s) for w in windows]
     state = max(states, key=lambda s: (s.saturated, s.offered_per_s - s.served_per_s))
     measured = [record for window in windows for record in window.records]
-    if state.saturated:
+    # A trace is what it is, and so are its percentiles; a load that goes on for ever has none.
+    endless = state.saturated and yardstick.stationary
+    if endless:
         found = []
     num_failed = sum(window.num_failed for window in windows)
-    levels = tuple(_level(x, found, measured, num_failed, state) for x in yardstick.limits)
-    goodput = _goodput(windows, yardstick, state) if yardstick.limits else None
+    levels = tuple(_level(x, found, measured, num_failed, endless) for x in yardstick.limits)
+    goodput = _goodput(windows, yardstick, endless) if yardstick.limits else None
     usage = _usage(windows, yardstick)
     end = _end(runs)
-    verdict = _verdict(end, state, levels, goodput, measured)
+    verdict = _verdict(end, endless, levels, goodput, measured)
     elapsed = sum(window.elapsed_s for window in windows)
     return SimulateResult(
         verdict=verdict,
@@ -126,6 +142,7 @@ def measure(runs: Sequence[RunData], yardstick: Yardstick) -> SimulateResult:
         service_levels=levels,
         goodput=goodput,
         latencies=tuple(found),
+        classes=tuple(classes) if found else (),
         output_tokens_per_s=_rate(_output_tokens(windows), elapsed),
         prompt_tokens_per_s=_rate(_prompt_tokens(windows), elapsed),
         requests_per_s=_rate(
@@ -199,10 +216,10 @@ def _level(
     found: Sequence[Latency],
     measured: Sequence[RequestRecord],
     num_failed: int,
-    state: Saturation,
+    endless: bool,
 ) -> ServiceLevel:
     name, percentile = NAMES[limit.key], limit.percentile
-    if state.saturated:
+    if endless:
         return ServiceLevel(
             limit.key, name, percentile, limit.limit_s, None, None, False, "saturated"
         )
@@ -241,7 +258,7 @@ def _judged(
     return None, why
 
 
-def _goodput(windows: Sequence[Window], yardstick: Yardstick, state: Saturation) -> Goodput:
+def _goodput(windows: Sequence[Window], yardstick: Yardstick, endless: bool) -> Goodput:
     limits = [(VALUES[x.key], x.limit_s) for x in yardstick.limits if x.key != "itl"]
     good = total = 0
     for window in windows:
@@ -252,7 +269,7 @@ def _goodput(windows: Sequence[Window], yardstick: Yardstick, state: Saturation)
     elapsed = sum(window.elapsed_s for window in windows)
     share = good / total if total else 0.0
     target = yardstick.goodput_fraction
-    met = None if target is None else share >= target and not state.saturated
+    met = None if target is None else share >= target and not endless
     return Goodput(_rate(good, elapsed), share, target, met)
 
 
@@ -329,7 +346,7 @@ def _end(runs: Sequence[RunData]) -> str:
 
 def _verdict(
     end: str,
-    state: Saturation,
+    endless: bool,
     levels: Sequence[ServiceLevel],
     goodput: Goodput | None,
     measured: Sequence[RequestRecord],
@@ -341,7 +358,7 @@ def _verdict(
         verdicts.append(goodput.met)
     if end == "interrupted":
         return "interrupted"
-    if state.saturated:
+    if endless:
         return "saturated"
     if end != "finished" or any(met is False for met in verdicts):
         return "misses"

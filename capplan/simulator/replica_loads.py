@@ -10,13 +10,12 @@ from capplan.simulator.fleet.records import FleetOutcome, ReplicaOutcome
 
 def replica_loads(outcome: FleetOutcome) -> tuple[ReplicaLoad, ...]:
     """One run. Of one that was interrupted only the answers are known."""
-    return tuple(
-        _load(index, replica, outcome.end_s) for index, replica in enumerate(outcome.replicas)
-    )
+    return tuple(_load(index, replica, outcome) for index, replica in enumerate(outcome.replicas))
 
 
-def _load(index: int, replica: ReplicaOutcome, end_s: float) -> ReplicaLoad:
-    lives, records = replica.lives, replica.records
+def _load(index: int, replica: ReplicaOutcome, outcome: FleetOutcome) -> ReplicaLoad:
+    lives, end_s = replica.lives, outcome.end_s
+    records = [record for record in replica.records if record.id not in outcome.unwanted]
     prompt_tokens = sum(record.prompt_tokens for record in records)
     hits = sum(record.cached_tokens for record in records)
     busy_s = sum(life.busy_s for life in lives)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
+from operator import itemgetter
 from typing import NamedTuple
 
 from capplan.simulator.gap_sample import GapSample
@@ -27,6 +27,10 @@ class Totals(NamedTuple):
         return Totals(*(a - b for a, b in zip(self, other, strict=True)))
 
 
+new_totals = tuple.__new__
+_TIME = itemgetter(0)
+
+
 class StepStatistics:
     """A watch that keeps sums: what happened up to each checkpoint, exactly.
 
@@ -36,7 +40,7 @@ class StepStatistics:
     def __init__(self) -> None:
         self.gap_sample = GapSample()
         self.max_running = self.max_waiting = self.max_used_blocks = 0
-        self._columns = [array("d", [0.0]) for _ in Totals._fields]
+        self._checkpoints = [Totals(0.0)]
         self._stride = self._skipped = 1
         self._at_s = 0.0  # the step that was told last
         self._busy_s = 0.0
@@ -94,35 +98,37 @@ class StepStatistics:
 
     def _checkpoint(self) -> None:
         self._skipped = 0
-        for column, value in zip(self._columns, self.totals, strict=True):
-            column.append(value)
-        if len(self._columns[0]) > MAX_CHECKPOINTS:
-            self._columns = [column[::2] for column in self._columns]
+        self._checkpoints.append(self.totals)
+        if len(self._checkpoints) > MAX_CHECKPOINTS:
+            del self._checkpoints[1::2]
             self._stride *= 2
 
     # What was seen.
 
     @property
     def totals(self) -> Totals:
-        return Totals(
-            self._now_s,
-            self._busy_s,
-            self._steps,
-            self._decodes,
-            self._prefill,
-            self._running_s,
-            self._waiting_s,
-            self._block_s,
+        # Not by the class's own __new__: there is one a pass.
+        return new_totals(
+            Totals,
+            (
+                self._now_s,
+                self._busy_s,
+                self._steps,
+                self._decodes,
+                self._prefill,
+                self._running_s,
+                self._waiting_s,
+                self._block_s,
+            ),
         )
 
     def until(self, time_s: float) -> Totals:
         """Integrals up to a time, between checkpoints in proportion."""
-        times = self._columns[0]
-        at = bisect_right(times, time_s)
-        if at == len(times):
+        points = self._checkpoints
+        at = bisect_right(points, time_s, key=_TIME)
+        if at == len(points):
             return self.totals._replace(time_s=time_s)
-        after = Totals(*(column[at] for column in self._columns))
-        before = Totals(*(column[at - 1] for column in self._columns))
+        before, after = points[at - 1], points[at]
         share = (time_s - before.time_s) / (after.time_s - before.time_s)
         return Totals(*(b + share * (a - b) for a, b in zip(after, before, strict=True)))
 

@@ -36,7 +36,7 @@ class ProductCurve(Spec):
 
 
 class ExpertCurve(ProductCurve):
-    """The products of a layer's experts; ``tile`` rows are computed where an expert has fewer."""
+    """The products of a layer's experts; each computes ``tile`` rows beyond its own (half one)."""
 
     tile: Figure = 0.0
 
@@ -64,17 +64,30 @@ class ElementwiseCurve(Spec):
     fixed: Seconds
 
 
-class Serving(Spec):
-    """Corrections to the kernels' figures, fitted to ``rows`` measured runs; 1 is none."""
+class KernelServing(Spec):
+    """Corrections of one kind of product."""
 
     compute: Factor = 1.0
     bandwidth: Factor = 1.0
     fixed: Factor = 1.0
+
+
+class Serving(Spec):
+    """Corrections to the kernels' figures, fitted to ``rows`` measured runs; 1 is none.
+
+    ``products`` are by format of the weights, ``experts`` by family and format. ``latency`` and
+    ``link`` are of collectives: ranks wait for the last, and messages are seldom as large as those
+    of the bus bandwidth.
+    """
+
+    products: dict[Text, KernelServing] = {}
+    fixed: Factor = 1.0  # of attention, recurrent and elementwise kernels
     attention: Factor = 1.0
     prefill: Factor = 1.0
-    experts: Factor = 1.0
-    experts_fixed: Factor = 1.0
-    collective: Factor = 1.0
+    launch: Factor = 1.0
+    latency: Factor = 1.0
+    link: Fraction = 0.8
+    experts: dict[Text, dict[Text, KernelServing]] = {}
     rows: CountOrZero = 0
     source: Text | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, Strict, model_validator
 
@@ -13,6 +13,10 @@ Attempts = Annotated[int, Strict(), Field(ge=0, le=100)]
 Ratio = Annotated[float, Strict(), Field(ge=1, le=1000, allow_inf_nan=False)]
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Trouble = Literal["timeout", "rejected", "failed"]
+RouterPolicy = Literal[
+    "round-robin", "random", "random-of-two", "least-requests", "least-kv", "prefix-aware"
+]
+POLICIES: tuple[str, ...] = get_args(RouterPolicy)
 
 
 class ClientsSpec(Spec):
@@ -71,9 +75,7 @@ class AdmissionSpec(Spec):
 class RouterSpec(Spec):
     """How a replica is chosen. `prefix-aware` is the cache-aware rule of the SGLang router."""
 
-    policy: Literal[
-        "round-robin", "random", "random-of-two", "least-requests", "least-kv", "prefix-aware"
-    ] = "least-requests"
+    policy: RouterPolicy = "least-requests"
     health_check_interval: SpanOrZero = Field(
         default=5.0, description="Only at these times does the router learn who is down or back."
     )

@@ -38,7 +38,10 @@ class Driver:
     def __init__(self, source: Source, make: MakeReplica, settings: FleetSettings) -> None:
         self.source, self.settings = source, settings
         self.clients, self.admission = settings.clients, settings.admission
-        self.servers = [Server(index, make) for index in range(settings.num_replicas)]
+        keeps_pace = settings.admission.max_queue_wait_s < inf
+        self.servers = [
+            Server(index, make, keeps_pace=keeps_pace) for index in range(settings.num_replicas)
+        ]
         self.listed = list(self.servers)  # those that the router takes to be up
         self.choose = make_router(settings.routing, settings.seed)
         self.backoff = Backoff(settings.clients, settings.seed)

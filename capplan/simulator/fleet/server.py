@@ -20,7 +20,7 @@ SEEN_FINISHES = 64  # the last ones, for the rate at which a replica gets throug
 class Server:
     """`records` are the finishes that the replica has told of, in order of time."""
 
-    def __init__(self, index: int, make: MakeReplica) -> None:
+    def __init__(self, index: int, make: MakeReplica, *, keeps_pace: bool = False) -> None:
         self.index = index
         self._make = make
         self.records: list[RequestRecord] = []
@@ -31,14 +31,21 @@ class Server:
         self.num_pending = 0
         self.num_sent = 0
         self.last_sent = 0  # number of the last request sent here, counted over the fleet
+        # The pace at which it gets through its queue: finishes without a pause between them.
+        self._keeps_pace = keeps_pace
         self._finishes: deque[float] = deque(maxlen=SEEN_FINISHES)
+        self._paused = False
         self._lives: list[Outcome] = []
 
     def take_in(self) -> RequestRecord:
         """The next finish in order of time."""
         record = self.records[self.taken_in]
         self.taken_in += 1
-        self._finishes.append(record.finish_s)
+        if self._keeps_pace:
+            if self._paused:
+                self._finishes.clear()
+            self._finishes.append(record.finish_s)
+            self._paused = not (self.loop.num_running or self.loop.num_waiting)
         return record
 
     def first_token_s(self, attempt_id: str) -> float | None:
@@ -49,7 +56,10 @@ class Server:
         return self.loop.first_token_s(attempt_id)
 
     def estimated_wait_s(self) -> float:
-        """Requests waiting x mean gap between the last finishes; 0 before two were seen."""
+        """Requests waiting x mean gap between the last finishes; 0 before two were seen.
+
+        Finishes before the replica last ran empty do not count: it had nothing to do.
+        """
         seen = self._finishes
         if len(seen) < 2:
             return 0.0

@@ -7,9 +7,8 @@ from itertools import pairwise
 from math import inf
 from typing import Literal
 
-RouterPolicy = Literal[
-    "round-robin", "random", "random-of-two", "least-requests", "least-kv", "prefix-aware"
-]
+from capplan.specs.clients import RouterPolicy
+
 Trouble = Literal["timed out", "rejected", "failed"]
 
 
@@ -40,8 +39,8 @@ class Admission:
     """When a replica answers 429 instead of taking a request in.
 
     The queue wait is estimated as requests waiting x the mean gap between the replica's last
-    finishes (Little's law with the rate seen lately); nothing is refused by it before two
-    finishes were seen.
+    finishes since it last ran empty (Little's law with the rate seen lately); nothing is refused
+    by it before two finishes were seen.
     """
 
     max_queue_depth: float = inf  # requests waiting at the replica
