@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from capplan.simulator.sequence import NO_STEP, Sequence
+from capplan.simulator.sequence import NO_STEP, Sequence, by_admission
 from capplan.simulator.state import ReplicaState
+from capplan.simulator.step_time import ChunkSums
 
 
 @dataclass(slots=True)
@@ -15,9 +16,15 @@ class ScarcePass:
     budget: int  # tokens left
     decodes: int = 0
     context: int = 0  # of these decodes, at the end of the step
-    chunks: list[tuple[Sequence, int]] = field(default_factory=list)
+    prompts: list[Sequence] = field(default_factory=list)
+    sums: list[ChunkSums] = field(default_factory=list)  # theirs
     preempted: list[Sequence] = field(default_factory=list)
     starved: set[Sequence] = field(default_factory=set)  # decodes that got nothing
+
+    def add(self, seq: Sequence, tokens: int) -> None:
+        """So many of the computed tokens of a prompt are of this pass."""
+        self.prompts.append(seq)
+        self.sums.append((tokens, seq.computed - tokens))
 
 
 def scarce_pass(
@@ -39,7 +46,7 @@ def _out_of_blocks(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass
     result = ScarcePass(replica.config.max_num_batched_tokens - replica.num_decodes)
     needy = [s for s in running if s.phase == phase]
     if replica.in_prompt:
-        needy = sorted([*needy, *replica.in_prompt], key=lambda s: s.admission)
+        needy = sorted([*needy, *replica.in_prompt], key=by_admission)
     for seq in needy:
         if seq not in running:
             break
@@ -59,11 +66,14 @@ def _out_of_blocks(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass
         if seq.last_step == NO_STEP:
             seq.computed += want
             result.budget -= want
-            result.chunks.append((seq, want))
+            result.add(seq, want)
     result.decodes = replica.num_decodes
     result.context = replica.computed + replica.num_decodes
     if replica.cache is not None:
-        replica.register_pass([seq for seq, _ in result.chunks])
+        replica.register_pass(result.prompts)
+    # Victims were counted in the budget; now that it has done its work, it says what is left.
+    result.budget = replica.config.max_num_batched_tokens - result.decodes
+    result.budget -= sum([tokens for tokens, _ in result.sums])
     return result
 
 
@@ -116,7 +126,7 @@ def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
     for seq in order:
         if seq.last_step == NO_STEP:
             if seq in served:
-                result.chunks.append((seq, served[seq]))
+                result.add(seq, served[seq])
         elif seq in served:
             result.decodes += 1
             result.context += step + seq.offset + 1

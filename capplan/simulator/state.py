@@ -6,54 +6,21 @@ a block in steps of each phase) and an entry in a calendar of last steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
-from collections.abc import Sequence as Items
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappush
-from typing import Protocol
 
 from capplan.simulator.config import SchedulerConfig, rejection_reason
+from capplan.simulator.observers import Observers, StepObserver
 from capplan.simulator.open_form import OpenForm
 from capplan.simulator.prefix_cache import PrefixCache
 from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Rejection, Request, RequestRecord
-from capplan.simulator.sequence import NO_STEP, Sequence
+from capplan.simulator.sequence import NO_STEP, Sequence, by_admission
 from capplan.simulator.step_time import StepTime
 from capplan.simulator.watch import CounterWatch, Watch
 from capplan.simulator.windows import WindowCounters
 
 FOREVER = 1 << 62  # a step that is never reached
-
-
-class Observer(Protocol):
-    """Is told what happens in every pass. It changes nothing; see `recorder`."""
-
-    def empty(
-        self, replica: ReplicaState, now: float, start: float, preempted: Items[Sequence]
-    ) -> None:
-        """A pass scheduled nothing."""
-
-    def executed(
-        self,
-        replica: ReplicaState,
-        now: float,
-        start: float,
-        dt: float,
-        chunks: list[tuple[Sequence, int]],
-        starved: Set[Sequence],
-        preempted: Items[Sequence],
-    ) -> None:
-        """A pass scheduled something; the counters have not moved on yet."""
-
-    def stretch(
-        self, replica: ReplicaState, first: int, steps: int, now: float, start: float, computed: int
-    ) -> None:
-        """`steps` steps of decodes only, from step `first` on."""
-
-    def close(self, finished: list[Sequence], replica: ReplicaState) -> None:
-        """The result of the oldest step is taken in."""
-
-    def released(self, replica: ReplicaState) -> None:
-        """The blocks of the requests that finished are free."""
 
 
 class ReplicaState(OpenForm):
@@ -64,19 +31,21 @@ class ReplicaState(OpenForm):
         config: SchedulerConfig,
         step_time: StepTime,
         on_finish: Callable[[RequestRecord], object],
-        recorder: Observer | None = None,
+        recorder: StepObserver | None = None,
         *,
         reject: bool = True,
         watch: Watch | None = None,
     ) -> None:
         super().__init__(on_finish)
         self.config = config
-        self.watch = CounterWatch(watch) if watch else None
         self.step_time = step_time
         self.windows = WindowCounters(step_time) if step_time.windows else None
         if recorder and self.windows:
             raise ValueError("steps are recorded for step times without attention windows only")
-        self.recorder = recorder
+        self.observers: Observers | None = None
+        if recorder or watch:
+            self.observers = Observers(recorder, CounterWatch(watch) if watch else None)
+        self.records_steps = recorder is not None
         self.reject = reject
         # Requests of fewer tokens need no closer look before they are accepted.
         self.harmless = min(config.max_model_len, config.usable_blocks * config.block_size)
@@ -108,6 +77,13 @@ class ReplicaState(OpenForm):
         self.admitted_prefill = False
         self.scan_emptied = False  # the last admission scan emptied the queue
         self.num_preemptions = self.num_admissions = 0
+        # Is a prompt cut short, or held back for a while?
+        cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
+        self.cuts, self.paces = bool(cuts), config.prefill_schedule_interval > 1
+        # May a blocked head of the queue be taken to stay so while decodes only go on?
+        self.steady_head = not (self.paces or config.long_prefill_token_threshold_adaptive) and (
+            config.scheduler_reserve_full_isl or not config.enable_prefix_caching
+        )
         self.last_in_prompt = 0  # for the recorder: later admissions are of this pass
         self.landing: list[Sequence] = []  # while it pauses: their last token is under way
 
@@ -147,20 +123,26 @@ class ReplicaState(OpenForm):
 
     # The rare parts of a pass.
 
-    def prompt_cut(self, population: int) -> int:
-        """Tokens that one prompt may get in a step, with others in the engine."""
-        config = self.config
-        cut = config.long_prefill_token_threshold
-        if config.long_prefill_token_threshold_adaptive:
-            cut = max(cut, config.max_num_batched_tokens // population)
-        return cut or config.max_model_len
+    def prompt_limits(self, population: int, step: int) -> tuple[int, bool]:
+        """Tokens that one prompt may get in a step, and whether prefill is held back in it."""
+        config, cut = self.config, self.config.max_model_len
+        if self.cuts and population > 1:
+            cut = config.long_prefill_token_threshold
+            if config.long_prefill_token_threshold_adaptive:
+                cut = max(cut, config.max_num_batched_tokens // population)
+        if not self.paces or self.last_prefill == NO_STEP or not self.scan_emptied:
+            return cut, False
+        # Within `prefill_schedule_interval` steps of the last prefill, if nobody waits for it.
+        soon = step - self.last_prefill < config.prefill_schedule_interval
+        return cut, soon and len(self.running) > len(self.in_prompt)
 
-    def prefill_is_held(self) -> bool:
-        """Within `prefill_schedule_interval` steps of the last prefill, if nobody waits for it."""
-        if self.last_prefill == NO_STEP or not self.scan_emptied:
-            return False
-        soon = self.step - self.last_prefill < self.config.prefill_schedule_interval
-        return soon and len(self.running) > len(self.in_prompt)
+    def note_prefill(self, step: int, *, went_on: bool, scanned: bool) -> None:
+        """For `prompt_limits`: a pass served prompts that run, or admitted; was the queue read?"""
+        if went_on or self.admitted_prefill:
+            self.last_prefill = step
+        self.admitted_prefill = False
+        if scanned:
+            self.scan_emptied = not self.waiting
 
     def registered(self, seq: Sequence, *, served: bool) -> int:
         """Tokens of a decode whose full blocks are registered, within the pass of `step`.
@@ -178,7 +160,7 @@ class ReplicaState(OpenForm):
         """Register what this pass fills, in the order of the running list."""
         cache = self.cache
         assert cache is not None
-        for seq in sorted([*self.continued, *chunks], key=lambda s: s.admission):
+        for seq in sorted([*self.continued, *chunks], key=by_admission):
             if seq.last_step == NO_STEP:
                 cache.register(seq, seq.computed)
             else:

@@ -98,14 +98,14 @@ def admission(replica: ReplicaState) -> Admit:
 def departure(replica: ReplicaState) -> Release:
     """Lets requests leave whose last token has been taken in."""
     cache, running, size = replica.cache, replica.running, replica.block_size
-    recorder, on_finish = replica.recorder, replica.on_finish
+    observers, on_finish = replica.observers, replica.on_finish
     table = cache.table if cache else BlockTable(0)
 
     def release(finished: list[Sequence], step: int, free: int) -> int:
         """Free blocks after it. In scheduling order; `step` is the number of the next pass."""
-        if recorder:
+        if observers:
             replica.free = free
-            recorder.close(finished, replica)
+            observers.taken_in(replica, finished)
         for seq in finished:
             seq.finished = True
             if seq in running:
@@ -124,9 +124,9 @@ def departure(replica: ReplicaState) -> Release:
             else:  # preempted with its last token on the way
                 replica.waiting.remove(seq)
             on_finish(seq.record())
-        if recorder:
+        if observers:
             replica.free = free
-            recorder.released(replica)
+            observers.released(replica)
         return free
 
     return release
