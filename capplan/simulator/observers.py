@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Items
 from collections.abc import Set
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from capplan.simulator.sequence import Sequence
 from capplan.simulator.step_time import ChunkSums
 from capplan.simulator.watch import CounterWatch
 
-if TYPE_CHECKING:
-    from capplan.simulator.state import ReplicaState
+ReplicaState = Any  # of `state`, which holds the observers
 
 
 class StepObserver(Protocol):
