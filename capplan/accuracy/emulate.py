@@ -9,13 +9,16 @@ from dataclasses import dataclass, replace
 
 from capplan.accuracy.client import Client, Timings
 from capplan.accuracy.load import Load
+from capplan.accuracy.mlperf import LatencyLimits, bisect_rate
 from capplan.accuracy.scheduler import make_loop
 from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_record import StepRecord
+from capplan.accuracy.utilisation import capacity_per_s
 
 # Of a benchmark that goes on for a time; more would change its mean by less than a thousandth.
 _MOST_BURST_REQUESTS = 30_000
+_TRIAL_REQUESTS = 4000  # of a run that only has to show whether limits hold
 _OPEN = ("poisson", "constant-rate")
 _FEW_REQUESTS, _SEEDS = 500, 3
 
@@ -37,6 +40,8 @@ def emulate(
     share = _of_replica(load, replicas)
     if record is None and share.num_requests <= _FEW_REQUESTS and load.kind in _OPEN:
         return _mean_of_seeds(settings, share, server)
+    if load.limits is not None:
+        share = _at_limits(settings, share, load.limits, server)
     lengths, timings = _run(settings, share, server, record)
     if 0 < timings.elapsed_s < share.least_duration_s and load.kind == "burst":
         # The benchmark goes on; so many requests that its ramps weigh what they weigh there.
@@ -47,6 +52,19 @@ def emulate(
     if load.kind == "static":
         metrics = _static_metrics(timings, lengths, replicas)
     return Emulated(metrics, len(lengths) * replicas, _pool(server, lengths)[1])
+
+
+def _at_limits(settings: RunSettings, share: Load, limits: LatencyLimits, server: Server) -> Load:
+    """The load of one replica at the highest rate that keeps the limits."""
+    trial = replace(share, num_requests=min(share.num_requests, _TRIAL_REQUESTS))
+
+    def passes(rate_per_s: float) -> bool:
+        lengths, timings = _run(settings, replace(trial, rate_per_s=rate_per_s), server, None)
+        return limits.met_by(_metrics(timings, lengths, 1))
+
+    rate = bisect_rate(capacity_per_s(settings, share, server), passes)
+    num = max(1, round(share.least_duration_s * rate))
+    return replace(share, rate_per_s=rate, num_requests=num)
 
 
 def _mean_of_seeds(settings: RunSettings, share: Load, server: Server) -> Emulated:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from capplan.accuracy.measured import MeasuredRun
+from capplan.accuracy.mlperf import LatencyLimits, limits_of
 from capplan.errors import UnsupportedError
 from capplan.results.assumptions import Assumption
 
@@ -54,6 +55,7 @@ class Load:
     draw: Callable[[random.Random], int]  # prompt
     draw_output: Callable[[random.Random], int]
     least_duration_s: float  # of a benchmark that goes on so long
+    limits: LatencyLimits | None  # within which the benchmark sought the highest rate
     assumptions: tuple[Assumption, ...]
 
     def lengths(self, seed: int = 0) -> list[tuple[int, int]]:
@@ -92,6 +94,7 @@ class _Load:
             draw=draw,
             draw_output=draw_output,
             least_duration_s=self.least_duration_s(),
+            limits=self.limits(),
             assumptions=tuple(self.assumptions),
         )
 
@@ -167,6 +170,13 @@ class _Load:
 
     def least_duration_s(self) -> float:
         return _MLPERF_S if self.mlperf_requests() else 0.0
+
+    def limits(self) -> LatencyLimits | None:
+        found = limits_of(self.run)
+        if found is not None:
+            what = f"{found.ttft_p99_ms:g} ms TTFT and {found.tpot_p99_ms:g} ms TPOT at p99"
+            self.assume("request rate", f"the highest within {what}", "request_rate_qps")
+        return found
 
     def mean_share(self) -> float:
         ratio = self.run.range_ratio

@@ -11,7 +11,9 @@ from capplan.accuracy.scheduler import make_loop
 from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings
 
-_LEAST_REQUESTS, _MOST_REQUESTS = 400, 2000
+# Of the burst by which a capacity is measured: so many generations of the batch, within limits.
+_GENERATIONS = 6
+_LEAST_REQUESTS, _MOST_REQUESTS = 400, 10_000
 
 
 def utilisation(settings: RunSettings, load: Load, server: Server) -> float:
@@ -23,16 +25,22 @@ def utilisation(settings: RunSettings, load: Load, server: Server) -> float:
         return 1.0
     if load.kind == "closed":
         clients = math.ceil(load.concurrency / settings.num_replicas)
-        tokens = load.mean_prompt_tokens + load.mean_output_tokens
-        kv_tokens, _ = server.kv_tokens(tokens, math.ceil(tokens))
-        slots = settings.max_num_seqs * settings.dp * settings.pp
-        return clients / max(1.0, min(slots, kv_tokens / tokens))
+        return clients / held_requests(settings, load, server)
     return load.rate_per_s / (settings.num_replicas * capacity_per_s(settings, load, server))
+
+
+def held_requests(settings: RunSettings, load: Load, server: Server) -> float:
+    """Requests that slots and KV of one replica hold at once; at least one."""
+    tokens = load.mean_prompt_tokens + load.mean_output_tokens
+    kv_tokens, _ = server.kv_tokens(tokens, math.ceil(tokens))
+    slots = settings.max_num_seqs * settings.dp * settings.pp
+    return max(1.0, min(slots, kv_tokens / tokens))
 
 
 def capacity_per_s(settings: RunSettings, load: Load, server: Server) -> float:
     """Requests a second of one replica that never waits for work: the middle of a burst."""
-    num = max(_LEAST_REQUESTS, min(load.num_requests, _MOST_REQUESTS))
+    wanted = math.ceil(_GENERATIONS * held_requests(settings, load, server))
+    num = max(_LEAST_REQUESTS, min(wanted, _MOST_REQUESTS))
     lengths = replace(load, num_requests=num).lengths()
     longest = max(prompt + output for prompt, output in lengths)
     mean = load.mean_prompt_tokens + load.mean_output_tokens
@@ -40,6 +48,6 @@ def capacity_per_s(settings: RunSettings, load: Load, server: Server) -> float:
     client = Client(lengths, 0.0)
     loop = make_loop(settings, server.steps, kv_tokens, lengths, client.finished)
     finish = sorted(client.run_open(loop, [0.0] * num).finish_s)
-    first, last = num // 5, 4 * num // 5
+    first, last = num // 3, 5 * num // 6
     spent = finish[last] - finish[first]
     return (last - first) / spent if spent > 0 else num / finish[-1]

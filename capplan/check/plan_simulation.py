@@ -16,8 +16,8 @@ from capplan.planner.serving import Serving
 from capplan.planner.simulate import SimulateQuestion, simulate_plan
 from capplan.results.simulate import SimulateResult
 from capplan.simulator.fleet.plan import fleet_settings
-from capplan.simulator.metrics import Limit
 from capplan.simulator.traffic.build import requests_of
+from capplan.simulator.yardstick import Limit
 from capplan.specs.plan import Slos
 from capplan.specs.traffic import TrafficSpec
 
