@@ -248,6 +248,18 @@ def test_timeline(tmp_path: Path) -> None:
     assert {e["name"] for e in events if e["ph"] == "C"} == {"requests", "KV blocks"}
 
 
+def test_plot(tmp_path: Path) -> None:
+    """The same picture, byte for byte."""
+    files = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for path in files:
+        out, err = io.StringIO(), io.StringIO()
+        line = f"{QUICK} --plot {path}"
+        assert run(line.split(), Environment(out, err, 80, is_terminal=False, colour=False)) == 0
+    one, two = (path.read_bytes() for path in files)
+    assert one == two
+    assert one.startswith(b"<?xml")
+
+
 def test_files_are_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "there.csv"
     path.write_text("mine", encoding="utf-8")
@@ -258,6 +270,35 @@ def test_files_are_not_overwritten(tmp_path: Path) -> None:
         assert code == 2
         assert err.getvalue().startswith("error: ")
     assert path.read_text(encoding="utf-8") == "mine"
+
+
+def test_files_of_several_runs_are_refused(tmp_path: Path) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    line = f"{QUICK} --compare-schedulers --records {tmp_path / 'a.csv'}"
+    code = run(line.split(), Environment(out, err, 80, is_terminal=False, colour=False))
+    assert code == 2
+    assert "--compare-schedulers makes several" in err.getvalue()
+
+
+def test_state_over_time_agrees_with_the_requests(tmp_path: Path) -> None:
+    """Mean running requests = sum of their times in service / time (Little), both ways."""
+    path = tmp_path / "requests.csv"
+    out, err = io.StringIO(), io.StringIO()
+    line = f"{QUICK} --warmup 20s --json --records {path}"
+    run(line.split(), Environment(out, err, 80, is_terminal=False, colour=False))
+    result = json.loads(out.getvalue())["result"]
+    rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    first, last = 20.0, max(float(row["arrival_s"]) for row in rows)
+    decoding = sum(
+        max(0.0, min(last, float(r["finish_s"])) - max(first, float(r["first_token_s"])))
+        for r in rows
+    )
+    usage = result["usage"]
+    # Decodes a step are weighted by steps, time in service by seconds: steps differ a little.
+    mean = usage["mean_batch"] * usage["num_steps"] * usage["mean_step_s"] / (last - first)
+    assert mean == pytest.approx(decoding / (last - first), rel=0.1)
+    tokens = result["output_tokens_per_s"] * (last - first)
+    assert tokens == pytest.approx(256 * 6 * (last - first), rel=0.1)
 
 
 def test_options_stand_in_for_the_plan(tmp_path: Path) -> None:

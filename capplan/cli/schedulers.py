@@ -10,6 +10,7 @@ from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.cli.progress import Progress
 from capplan.cli.simulation import ask
+from capplan.errors import CapplanError
 from capplan.planner.compare_schedulers import SchedulersQuestion, compare_schedulers
 from capplan.render.screen import Screen
 from capplan.results.schedulers import SchedulersInputs
@@ -19,6 +20,12 @@ SCHEMA = "capplan.schedulers/1"
 
 def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
     """Compare and print; the exit code says nothing about limits."""
+    for name in ("records", "timeline", "plot"):
+        if texts[name] is not None:
+            raise CapplanError(
+                f"--{name} is about one run, and --compare-schedulers makes several",
+                hint="leave one of the two out",
+            )
     inputs = Inputs()
     asked = ask(texts, inputs)
     question, given = asked.question, asked.inputs

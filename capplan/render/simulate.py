@@ -33,6 +33,7 @@ _ENDLESS = (
     "Percentiles are left out: they would say how long the run was, not how good the service is."
 )
 _FINITE = "The percentiles are those of this run; a longer one would have worse."
+MOST_PERCENTILES = 4  # beside each other
 MODELLED = (
     "Queueing, batching and memory follow the engine's own scheduler step for step; how long a "
     "step takes is the performance model's, at the rates under Assumed."
@@ -128,21 +129,23 @@ def percentile_name(percentile: float) -> str:
 
 
 def _latencies(result: SimulateResult) -> Table:
-    shown = [p.percentile for p in result.latencies[0].percentiles]
-    last = len(shown) - 1
+    known = range(len(result.latencies[0].percentiles))
+    # The median and the upper ones: more would not fit.
+    kept = [known[0], *known[1:][-(MOST_PERCENTILES - 1) :]]
+    names = [percentile_name(result.latencies[0].percentiles[i].percentile) for i in kept]
     columns = (
         Column("measure", "", right=False),
         Column("mean_s", "mean", shows.duration),
-        *(Column(f"p{i}", percentile_name(p)) for i, p in enumerate(shown)),
-        Column("interval", f"{percentile_name(shown[last])} 95 %\n±", shows.duration),
+        *(Column(name.lower().replace(".", "_"), name) for name in names),
+        Column("interval", f"{names[-1]} 95 %\n±", shows.duration),
         Column("max_s", "max", shows.duration),
     )
     rows = [
         (
             latency.name,
             latency.mean_s,
-            *(_value(p) for p in latency.percentiles),
-            _half_width(latency.percentiles[last]),
+            *(_value(latency.percentiles[i]) for i in kept),
+            _half_width(latency.percentiles[kept[-1]]),
             latency.max_s,
         )
         for latency in result.latencies
