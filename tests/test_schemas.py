@@ -16,6 +16,7 @@ from capplan.results.accuracy import AccuracyInputs, AccuracyResult
 from capplan.results.assumptions import Assumption
 from capplan.results.calibration import CalibrateInputs, CalibrationResult
 from capplan.results.catalogue import HardwareFacts, ModelFacts
+from capplan.results.check import CheckInputs, CheckResult
 from capplan.results.exercise import ExerciseInputs, ExerciseResult
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.kv import KvInputs, KvResult
@@ -43,6 +44,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.exercise/1": (ExerciseInputs, ExerciseResult),
     "capplan.accuracy/1": (AccuracyInputs, AccuracyResult),
     "capplan.calibrate/1": (CalibrateInputs, CalibrationResult),
+    "capplan.check/1": (CheckInputs, CheckResult),
     "capplan.simulate-variants/1": (SimulateInputs, VariantsResult),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
     "capplan.hardware/1": (NAMED, HardwareFacts),
@@ -117,7 +119,8 @@ def test_every_file_is_a_current_schema() -> None:
     plan = FOLDER / "plan.schema.json"  # of an input, see test_plan
     assert set(FOLDER.iterdir()) == {plan, *(file_of(name) for name in FORMS)}
     # Last digits of a calibration depend on the linear algebra at hand: see test_calibrate.
-    elsewhere = {"capplan.calibrate/1"}
+    # A review has formats of its own: see tests/check/test_outputs.py.
+    elsewhere = {"capplan.calibrate/1", "capplan.check/1"}
     assert {command.schema for command in COMMANDS} | elsewhere == set(FORMS)
 
 

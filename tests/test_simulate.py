@@ -316,6 +316,14 @@ def test_pareto_uses_the_same_traffic() -> None:
         assert point["output_tokens_per_s"] == alone["output_tokens_per_s"]
 
 
+def test_degrees_that_do_not_fit_are_left_out() -> None:
+    """70B parameters in bf16 are more than one H100 holds."""
+    line = "pareto --sweep tp --model llama-3.1-70b --hardware h100-sxm-80gb --users 4"
+    points = document(f"{line} --num-requests 40 --prompt-tokens 64 --output-tokens 8")["points"]
+    assert [point["value"] for point in points] == [2, 4, 8]
+    assert [point["num_gpus"] for point in points] == [2, 4, 8]
+
+
 def test_pareto_plot(tmp_path: Path) -> None:
     path = tmp_path / "pareto.svg"
     out, err = io.StringIO(), io.StringIO()

@@ -22,8 +22,8 @@ _YAML_NAMES = (".yaml", ".yml", ".json", ".tpl", ".tmpl", ".gotmpl", ".j2", ".te
 _WORDS = re.compile(
     r"vllm|sglang|trt-?_?llm|tensorrt|text-generation|huggingface|kubeai|kaito|nvcr\.io/nim"
     r"|llm_configs|engine_kwargs|InferenceService|ServingRuntime|dynamo|modelArtifacts"
-    r"|servingEngineSpec|tensor-?_?parallel|max-?_?model-?_?len|LLM_MODEL_ID|llm-d",
-    re.IGNORECASE,
+    r"|^hardware:|servingEngineSpec|tensor-?_?parallel|max-?_?model-?_?len|LLM_MODEL_ID|llm-d",
+    re.IGNORECASE | re.MULTILINE,
 )
 
 

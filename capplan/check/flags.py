@@ -101,7 +101,10 @@ def read_flags(words: Sequence[Value], table: FlagTable) -> ReadFlags:
         word = words[at]
         at += 1
         if not _FLAG.match(word.chars):
-            (hidden if word.chars.startswith(HOLE) else positional).append(word)
+            if not word.chars.startswith(HOLE):
+                positional.append(word)
+            elif not _harmless(word, table):
+                hidden.append(word)
             continue
         written, equals, _ = word.chars.partition("=")
         name, negated, candidates = _find(written, table)
@@ -114,6 +117,21 @@ def read_flags(words: Sequence[Value], table: FlagTable) -> ReadFlags:
             _flag(written, name, value, word.part(0, len(written)), table, negated, candidates)
         )
     return ReadFlags(tuple(flags), tuple(positional), tuple(hidden))
+
+
+def _harmless(word: Value, table: FlagTable) -> bool:
+    """One of several texts of a script, none of which sets anything that matters here."""
+    if not word.choices:
+        return False
+    for text in word.choices:
+        words = text.split()
+        for before, part in zip(["--", *words], words, strict=False):
+            if part.startswith(HOLE) and not before.startswith("--"):
+                return False
+            name = _find(part.partition("=")[0], table)[0] if _FLAG.match(part) else None
+            if name is not None and table.meanings.get(name) is not None:
+                return False
+    return True
 
 
 def _find(written: str, table: FlagTable) -> tuple[str | None, bool, tuple[str, ...]]:

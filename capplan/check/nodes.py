@@ -6,6 +6,7 @@ the text; aliases share the node that they name, so a bomb of aliases takes no m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,8 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 60
 MAX_NODES = 300_000
 # What following aliases may visit: a tree of them is larger than the file.
-MAX_VISITS = 400_000
+MAX_VISITS = 50_000
+MAX_VISITS_OF_NODE = 8
 
 
 class UnreadableError(Exception):
@@ -119,12 +121,16 @@ def _entries(node: Node, depth: int) -> dict[str, tuple[Node, Node]]:
 
 
 def walk(root: Node) -> Iterator[tuple[tuple[Node, ...], Node]]:
-    """Every node with its ancestors, nearest last; bounded, each mapping or list once a path."""
+    """Mappings and lists with their ancestors, nearest last; what aliases repeat, a few times."""
     budget = MAX_VISITS
+    visits: Counter[int] = Counter()
     stack: list[tuple[tuple[Node, ...], Node]] = [((), root)]
     while stack and budget:
         above, node = stack.pop()
         budget -= 1
+        visits[id(node)] += 1
+        if visits[id(node)] > MAX_VISITS_OF_NODE:
+            continue
         yield above, node
         if node.kind == "scalar" or len(above) > MAX_DEPTH:
             continue

@@ -122,10 +122,14 @@ class _Script:
         if match[2] and before is not None:
             text = before.text + text
         branch = self.depth > 0 or guarded
+        choices = (before.choices or (before.text,)) if before is not None else ()
         self.hidden.setdefault(name, before)
         differs = branch and (before is None or before.text != text)
         self.scope.variables[name] = Variable(
-            text, f"`{name}` = `{text[:80]}` (line {line})", may_differ=differs
+            text,
+            f"`{name}` = `{text[:80]}` (line {line})",
+            may_differ=differs,
+            choices=tuple(dict.fromkeys((*choices, text)))[:8],
         )
 
     def _restore(self) -> None:

@@ -35,6 +35,7 @@ class Variable:
     text: str
     how: str
     may_differ: bool = False  # set in a branch that may not be taken
+    choices: tuple[str, ...] = ()  # all that the branches set it to
 
 
 @dataclass
@@ -46,12 +47,12 @@ class Scope:
     arrays: dict[str, tuple[Value, ...]] = field(default_factory=dict)
     overrides: Mapping[str, str] = field(default_factory=dict)
     marks: dict[int, str] = field(default_factory=dict)
+    choices: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     def child(self) -> Scope:
         """A scope whose changes do not come back."""
-        return Scope(
-            self.source, dict(self.variables), dict(self.arrays), self.overrides, self.marks
-        )
+        variables, arrays = dict(self.variables), dict(self.arrays)
+        return Scope(self.source, variables, arrays, self.overrides, self.marks, self.choices)
 
     def find(self, name: str) -> Variable | None:
         if name in self.overrides:
@@ -66,6 +67,7 @@ class Scope:
             return HOLE
         if found.may_differ:
             self.marks[at] = f"`{written}` depends on a branch of the script"
+            self.choices[at] = found.choices
             return HOLE
         self.marks[at] = found.how
         return found.text
@@ -80,6 +82,7 @@ class Value:
     notes: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     may_differ: bool = False
+    choices: tuple[str, ...] = ()  # where it is one of several texts
 
     @property
     def chars(self) -> str:
@@ -120,7 +123,8 @@ def value_of(text: Text, scope: Scope, *, may_differ: bool = False) -> Value:
             if mark not in where:
                 where.append(mark)
     # Where a hole came out of a variable, its mark says which.
-    return Value(_raw(text) or text.chars, text, tuple(notes), tuple(reasons), may_differ)
+    choices = scope.choices.get(text.at(0), ()) if text.chars == HOLE else ()
+    return Value(_raw(text) or text.chars, text, tuple(notes), tuple(reasons), may_differ, choices)
 
 
 def literal(source: Source, chars: str, at: int) -> Value:

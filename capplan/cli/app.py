@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from capplan.cli import check_options as c
 from capplan.cli import options as o
 from capplan.cli import simulate_options as s
 from capplan.cli.output import output_format
@@ -68,6 +69,7 @@ def gpus(
     commitment: o.Commitment = None,
     price_factor: o.PriceFactor = None,
     idle_power: o.IdlePower = None,
+    emit: o.Emit = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
@@ -78,7 +80,7 @@ def gpus(
     from capplan.cli.gpus import GpusOptions, answer
 
     texts = {name: value for name, value in locals().items() if name in GpusOptions._fields}
-    return answer(GpusOptions(**texts), as_json, output_format(form))
+    return answer(GpusOptions(**texts), as_json, output_format(form), emit)
 
 
 @app.command()
@@ -275,6 +277,20 @@ def pareto(
     return answer(texts, as_json, output_format(form))
 
 
+@app.command("emit")
+def emit_plan(
+    plan: o.PlanArgument,
+    form: o.EmitFormat = None,
+    variant: s.Variant = None,
+    repository: o.Repository = None,
+    read_rate: o.ReadRate = None,
+) -> int:
+    """What to run: a plan as an engine's command line or a deployment manifest."""
+    from capplan.cli.emit import answer
+
+    return answer(plan, form, variant, repository, read_rate)
+
+
 @hardware_app.command("list")
 def hardware_list(as_json: o.Json = False, form: o.Format = None) -> int:
     """All accelerators."""
@@ -367,3 +383,36 @@ def calibrate(
         max_num_batched_tokens, workload, concurrency, prompt_tokens, output_tokens,
     )  # fmt: skip
     return answer(results, options, output, as_json, output_format(form))
+
+
+@app.command()
+def check(
+    paths: c.Paths = None,
+    config: c.Config = None,
+    values: c.Values = None,
+    formats: c.Formats = None,
+    outputs: c.Outputs = None,
+    fail_level: c.FailLevel = None,
+    strict: c.Strict = False,
+    allow_empty: c.AllowEmpty = False,
+    baseline: c.Baseline = None,
+    write_baseline: c.WriteBaseline = None,
+    diff: c.Diff = None,
+    verbose: c.Verbose = False,
+    quiet: c.Quiet = False,
+    list_rules: c.ListRules = False,
+    explain: c.Explain = None,
+    as_json: o.Json = False,
+) -> int:
+    """Review the sizing of the deployments in files: manifests, Helm values, compose, scripts.
+
+    Exit code 0 where nothing is at or above --fail-level, 1 where something is, 2 where a file
+    cannot be read or none deploys a model.
+    """
+    from capplan.cli.check import CheckOptions, answer
+
+    options = CheckOptions(
+        paths, config, values, formats, outputs, fail_level, strict, allow_empty, baseline,
+        write_baseline, diff, verbose, quiet, list_rules, explain, as_json,
+    )  # fmt: skip
+    return answer(options)

@@ -45,10 +45,12 @@ class GpusOptions(NamedTuple):
     idle_power: str | None
 
 
-def answer(options: GpusOptions, as_json: bool, form: str) -> int:
-    """Answer, print, and return the exit code."""
+def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = None) -> int:
+    """Answer, print, and return the exit code; with ``emit``, print what to run instead."""
     inputs = Inputs()
     questions, model_name = _questions(options, inputs)
+    if emit is not None:
+        return _emitted(emit, questions, model_name)
     result = plan_fleet(questions)
     _assume_rates(questions, result, inputs)
     asked = _asked(questions, model_name)
@@ -60,6 +62,15 @@ def answer(options: GpusOptions, as_json: bool, form: str) -> int:
 
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE if result.feasible else EXIT_NO
+
+
+def _emitted(form: str, questions: list[q.Question], model_name: str) -> int:
+    from capplan.cli.emit import emit_answer, emit_format  # plans and manifests, not every answer
+
+    form = emit_format("--emit", form)
+    result = plan_fleet(questions)
+    chosen = next(item for item in questions if item.hardware_id == result.hardware)
+    return emit_answer(form, chosen, result, model_name)
 
 
 def _questions(options: GpusOptions, inputs: Inputs) -> tuple[list[q.Question], str]:

@@ -308,3 +308,23 @@ Calibration = Annotated[
     Text,
     _option("--calibration", "FILE", "What `capplan calibrate` learnt [default: none]."),
 ]
+
+_EMIT = "vllm|sglang|trtllm|kubernetes|helm|kserve|compose|plan"
+Emit = Annotated[
+    Text,
+    _option("--emit", _EMIT, "Print what to run instead: a command, a manifest, or plan.yaml."),
+]
+EmitFormat = Annotated[
+    Text, _option("--format", _EMIT, "A command line or a manifest [default: kubernetes].")
+]
+PlanArgument = Annotated[str, typer.Argument(metavar="PLAN.yaml", help="A plan.")]
+Repository = Annotated[
+    Text, _option("--repository", "NAME", "Weights to serve [default: the model's first on file].")
+]
+ReadRate = Annotated[
+    Text,
+    _option(
+        "--read-rate", "RATE",
+        "At which weights load, for the probes [default: 200 MB/s].",
+    ),
+]  # fmt: skip

@@ -19,7 +19,7 @@ from capplan.planner.pareto import SWEEPS, pareto, serving_at
 from capplan.planner.simulate import SimulateQuestion
 from capplan.render.screen import Screen
 from capplan.results.pareto import ParetoInputs
-from capplan.specs.plan import DEFAULT_SLO_PERCENTILE
+from capplan.specs.plan import DEFAULT_SLO_PERCENTILE, read_plan
 
 SCHEMA = "capplan.pareto/1"
 DEFAULT_VALUES = {
@@ -45,6 +45,8 @@ def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
     latency = _choice("--latency", texts["latency"], MEASURES, "ttft")
     said = any(texts[name] is not None for name in ("plan", "qps", "users", "trace"))
     follow = not said and sweep == "max_num_seqs"
+    if sweep == "tp" and texts["tp"] is None:
+        texts = {**texts, "tp": _widest(texts)}
     base = ask(texts, inputs, users=None if said or sweep in ("qps", "replicas") else DEFAULT_USERS)
     values = _values(texts, sweep, base, inputs)
     limits = base.question.limits
@@ -107,8 +109,10 @@ def _values(texts: Mapping[str, Any], sweep: str, base: Asked, inputs: Inputs) -
     option = "--values"
     if text is None and sweep == "tp":
         deployment = base.question.serving.deployment
-        found: list[float] = [*map(float, allowed_tps(deployment.model, deployment.hardware))]
-        inputs.assume("tp", ", ".join(f"{v:g}" for v in found), option)
+        allowed = [float(tp) for tp in allowed_tps(deployment.model, deployment.hardware)]
+        found = [tp for tp in allowed if _fits(base, tp)]
+        left_out = "" if len(found) == len(allowed) else "; below, it does not fit"
+        inputs.assume("tp", ", ".join(f"{v:g}" for v in found) + left_out, option)
         return found
     if text is None and sweep == "qps":
         return _loads(texts, inputs)
@@ -122,6 +126,22 @@ def _values(texts: Mapping[str, Any], sweep: str, base: Asked, inputs: Inputs) -
         return sorted({inputs.rate(part.strip(), "1") for part in parts})
     most = 1024 if sweep in ("tp", "replicas") else 10**6
     return sorted({float(inputs.whole(option, p.strip(), least=1, most=most)) for p in parts})
+
+
+def _widest(texts: Mapping[str, Any]) -> str:
+    """The largest tensor-parallel degree: where anything fits, it does there."""
+    probe = Inputs()
+    plan = read_plan(Path(texts["plan"]))[0] if texts["plan"] else None
+    model = probe.model(texts["model"] or (plan.model if plan else None))
+    hardware = probe.hardware(texts["hardware"] or (plan.hardware if plan else None))
+    return str(max(allowed_tps(model.spec, hardware.spec), default=1))
+
+
+def _fits(base: Asked, tp: float) -> bool:
+    try:
+        return bool(serving_at(base.question.serving, "tp", tp).config.usable_blocks)
+    except CapplanError:
+        return False
 
 
 def _loads(texts: Mapping[str, Any], inputs: Inputs) -> list[float]:

@@ -26,9 +26,9 @@ from capplan.planner.simulate import SimulateQuestion
 from capplan.results.simulate import SimulateInputs
 from capplan.simulator.fleet.plan import check_failures
 from capplan.simulator.latencies import PERCENTILES
-from capplan.simulator.metrics import Limit
 from capplan.simulator.traffic.build import requests_of
 from capplan.simulator.traffic.traffic import Traffic
+from capplan.simulator.yardstick import Limit
 from capplan.specs.documents import Document
 from capplan.specs.fields import SpecError
 from capplan.specs.plan import DEFAULT_SLO_PERCENTILE, Plan, SloLimit, Slos, read_plan

@@ -12,7 +12,7 @@ from capplan.simulator.curves import curves
 from capplan.simulator.fleet.settings import FleetSettings
 from capplan.simulator.fleet.simulate import simulate_fleet
 from capplan.simulator.loop import ReplicaLoop
-from capplan.simulator.metrics import Limit, Yardstick, measure, window_of
+from capplan.simulator.metrics import measure
 from capplan.simulator.requests import RequestRecord
 from capplan.simulator.run_data import RunData, of_outcome
 from capplan.simulator.step_statistics import StepStatistics
@@ -23,6 +23,7 @@ from capplan.simulator.timeline import (
     timeline_of,
 )
 from capplan.simulator.traffic.traffic import Traffic
+from capplan.simulator.yardstick import Limit, Yardstick, window_of
 
 REPORT_EVERY = 256  # answers
 

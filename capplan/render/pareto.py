@@ -48,7 +48,10 @@ def _headline(result: ParetoResult, inputs: ParetoInputs) -> str:
             f"{round(simulation.mean_output_tokens):,} out"
         )
         who = f"as many users as seats, {lengths}" if inputs.users_follow_seats else lengths
-    text = f"{simulation.model_name} on {deployment(simulation)}, {who}:\n"
+    where = deployment(simulation)
+    if inputs.sweep in ("tp", "replicas"):
+        where = simulation.hardware
+    text = f"{simulation.model_name} on {where}, {who}:\n"
     if result.knee is not None:
         return text + sentence(result.knee, inputs)
     if not result.frontier:
@@ -74,15 +77,18 @@ def _points(result: ParetoResult, inputs: ParetoInputs) -> Table:
 
     at = percentile_name(inputs.percentile)
     columns = (
-        Column("value", inputs.sweep.replace("max_num_", "max_num_\n"), value_name),
+        Column(
+            "value",
+            inputs.sweep.replace("max_num_", "max_num_\n").replace("d_t", "d_\nt"),
+            value_name,
+        ),
         Column("output_tokens_per_s_per_gpu", "output tok/s\na GPU", shows.tokens),
         Column("requests_per_s", "served\nreq/s", shows.number),
         *(
             Column(f"{key}_s", f"{NAMES[key]}\n{at}", seconds)
             for key in ("ttft", "tpot", "itl", "e2e")
         ),
-        Column("mean_batch", "mean\nbatch", shows.number),
-        Column("remark", "", right=False, prose=True),
+        Column("remark", "", right=False),
     )
     rows = [
         (
@@ -93,7 +99,6 @@ def _points(result: ParetoResult, inputs: ParetoInputs) -> Table:
             point.tpot_s,
             point.itl_s,
             point.e2e_s,
-            point.mean_batch,
             _remark(point, result),
         )
         for point in result.points

@@ -62,7 +62,7 @@ def screen(
         tables=tables,
         notes=_notes(result, inputs),
         assumptions=assumptions,
-        next_commands=[f"capplan pareto {question(inputs, assumptions)}".rstrip()],
+        next_commands=_next(result, inputs, assumptions),
         tsv=for_programs(result, inputs),
     )
 
@@ -265,6 +265,17 @@ def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
     elif result.bottleneck == "kv":
         notes.append("The KV pool ran full: requests were evicted and computed again.")
     return [*notes, MODELLED if "(V1)" in inputs.engine else DOCUMENTED]
+
+
+def _next(
+    result: SimulateResult, inputs: SimulateInputs, assumptions: Sequence[Assumption]
+) -> list[str]:
+    same = question(inputs, assumptions)
+    commands = [f"capplan pareto {same}".rstrip()]
+    rate = inputs.arrival_rate_per_s
+    if result.verdict == "saturated" and rate is not None and inputs.plan is None:
+        commands.insert(0, f"capplan gpus --qps {rate:g} {same}".rstrip())
+    return commands
 
 
 def question(inputs: SimulateInputs, assumptions: Sequence[Assumption]) -> str:

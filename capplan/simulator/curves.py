@@ -8,8 +8,8 @@ from capplan.formulas.statistics import percentile_of
 from capplan.results.simulate import Curves, SeriesPoint, SimulateResult
 from capplan.simulator.gap_sample import GapSample, bucket_start_s
 from capplan.simulator.latencies import NAMES, values_of
-from capplan.simulator.metrics import Yardstick
 from capplan.simulator.run_data import RunData
+from capplan.simulator.yardstick import Yardstick
 
 MAX_POINTS = 240
 _SHARES = tuple(i / 200 for i in range(200)) + tuple(1 - 0.005 * 0.7**i for i in range(1, 16))

@@ -124,8 +124,11 @@ def read_text(
 
 def read_yaml(path: Path) -> Document:
     """Parse a YAML file; raises CapplanError with line and column."""
-    text = read_text(path)
-    file = str(path)
+    return parse_yaml(read_text(path), str(path))
+
+
+def parse_yaml(text: str, file: str) -> Document:
+    """The same of a text; ``file`` is what places in it are named by."""
     try:
         _check_shape(text, file)
         root = yaml.compose(text, Loader=_Loader)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from capplan.check.deployment import Autoscaler, Deployment, Stated
+from capplan.check.deployment import Autoscaler, Deployment, Shm, Stated
 from capplan.check.documents import File
 from capplan.check.flag_tables.vllm import VLLM
 from capplan.check.flags import Flag, one_setting, read_flags
@@ -187,7 +187,9 @@ def _controlled(file: File, container: Node, around: Surroundings) -> Deployment
         if entry.word("name") in ("VLLM_ADDITIONAL_ARGS", "VLLM_EXTRA_ARGS") and node is not None:
             for command in commands(fill_kubernetes(node.text(), scope), scope.child()):
                 options += read_flags(command.words, VLLM).flags
-    return from_parts(file, container, around, engine="vllm", options=options, extra="args")
+    found = from_parts(file, container, around, engine="vllm", options=options, extra="args")
+    # The controller mounts memory at /dev/shm.
+    return replace(found, shm=found.shm or Shm(None, around.model))
 
 
 def _degrees(degrees: Node | None, scope: Scope) -> Iterator[Flag]:

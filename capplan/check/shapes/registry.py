@@ -18,6 +18,7 @@ from capplan.check.shapes import (
     kserve,
     kubeai,
     llmd,
+    plan,
     ray,
     scripts,
     skypilot,
@@ -40,6 +41,7 @@ _KINDS: tuple[Reader, ...] = (
     dynamo.read,
 )
 _VALUES: tuple[Reader, ...] = (
+    plan.read,
     helm_stack.read_values,
     llmd.read_values,
     llmd.read_scenario,
@@ -142,7 +144,7 @@ def _umbrella(file: File, child: Node) -> Iterator[Deployment]:
 
 def _texts(file: File, root: Node, depth: int) -> Iterator[Deployment]:
     """YAML inside YAML (`values: |`), and scripts in a ConfigMap."""
-    for _, node in walk(root):
+    for node in unique(node for _, node in walk(root)):
         for name, (_, child) in node.entries().items():
             if child.kind != "scalar" or "\n" not in child.value or not may_deploy(child.value):
                 continue
@@ -155,6 +157,11 @@ def _texts(file: File, root: Node, depth: int) -> Iterator[Deployment]:
             if item.kind == "scalar" and "\n" in item.value and may_deploy(item.value):
                 for inner in inner_documents(item):
                     yield from read_document(file, inner, depth + 1)
+
+
+def unique(nodes: Iterator[Node]) -> Iterator[Node]:
+    """Each node once, in order."""
+    return iter({id(node): node for node in nodes}.values())
 
 
 def _script(file: File, node: Node, name: str) -> Iterator[Deployment]:

@@ -1,0 +1,106 @@
+"""`capplan emit PLAN.yaml`, and `capplan gpus --emit`: what to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from capplan import units
+from capplan.cli.environment import environment
+from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
+from capplan.errors import CapplanError, QuantityError, did_you_mean
+from capplan.planner.emit.launch import READ_BYTES_PER_S, Names, launch_of
+from capplan.planner.emit.plan_file import plan_mapping, plan_of
+from capplan.planner.question import Question
+from capplan.render.emit.formats import launch_text
+from capplan.render.emit.yaml_text import document
+from capplan.results.gpus import GpusPlan
+from capplan.specs.catalogue import load_hardware, load_model
+from capplan.specs.plan import Plan, read_plan
+from capplan.specs.plan_variants import variant_named
+
+FORMATS = ("vllm", "sglang", "trtllm", "kubernetes", "helm", "kserve", "compose", "plan")
+# Formats that name an engine; the others take the plan's.
+_ENGINE_OF = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm", "helm": "vllm"}
+
+
+def emit_format(option: str, text: str) -> str:
+    """One of FORMATS; raises CapplanError with the nearest."""
+    if text in FORMATS:
+        return text
+    hint = did_you_mean(text[:40], FORMATS) or f"one of: {', '.join(FORMATS)}"
+    raise CapplanError(f"{option}: `{text[:40]}` is not a format", hint=hint)
+
+
+def emit_answer(form: str, question: Question, answer: GpusPlan, model: str) -> int:
+    """Print how the answer of `capplan gpus` is run; exit code 1, and nothing, where none is."""
+    env = environment()
+    if not answer.feasible:
+        env.stderr.write(f"no plan to emit: no number of {answer.hardware} is enough\n")
+        return EXIT_NO
+    engine = _ENGINE_OF.get(form, "vllm")
+    mapping = plan_mapping(question, answer, model, engine=engine)
+    if form == "plan":
+        env.stdout.write(document(mapping, _plan_notes(question)))
+        return EXIT_FINE
+    names = Names(model, answer.hardware)
+    launch = launch_of(plan_of(mapping), question.model, question.hardware, names)
+    env.stdout.write(launch_text(form, launch))
+    return EXIT_FINE
+
+
+def _plan_notes(question: Question) -> list[str]:
+    notes = [
+        "By `capplan gpus --emit plan`: lengths and limits were planned as means. "
+        "`capplan simulate --plan FILE` holds percentiles against them."
+    ]
+    if question.engine.gpu_memory_bytes is not None:
+        notes.append("Planned for a GPU of other memory (--gpu-memory), which a plan does not say.")
+    return notes
+
+
+def answer(
+    file: str,
+    form: str | None,
+    variant: str | None,
+    repository: str | None,
+    read_rate: str | None,
+) -> int:
+    """Print how a plan is run."""
+    chosen = emit_format("--format", form or "kubernetes")
+    plan, data = _plan(file, variant)
+    if chosen == "plan":
+        environment().stdout.write(document(data))
+        return EXIT_FINE
+    model, hardware = load_model(plan.model), load_hardware(plan.hardware)
+    # A repository's name in the plan is what is to be served.
+    own = plan.model if "/" in plan.model and model.id != plan.model else None
+    launch = launch_of(
+        plan,
+        model.spec,
+        hardware.spec,
+        Names(model.id, hardware.id, repository or own),
+        engine=_ENGINE_OF.get(chosen),
+        read_bytes_per_s=_rate(read_rate),
+    )
+    environment().stdout.write(launch_text(chosen, launch))
+    return EXIT_FINE
+
+
+def _plan(file: str, variant: str | None) -> tuple[Plan, dict[str, Any]]:
+    if not file.strip() or "\0" in file:
+        raise CapplanError("the plan's name is empty")
+    plan, found = read_plan(Path(file))
+    if variant is not None:
+        one = variant_named(variant, plan, found)
+        plan, found = one.plan, one.document
+    return plan, {key: value for key, value in found.data.items() if key != "variants"}
+
+
+def _rate(text: str | None) -> float:
+    if text is None:
+        return READ_BYTES_PER_S
+    try:
+        return units.parse_bytes_per_s(text, positive=True)
+    except QuantityError as error:
+        raise CapplanError(f"--read-rate: {error.message}", hint=error.hint) from None

@@ -1,0 +1,111 @@
+"""An answer of `capplan gpus` as the plan.yaml that every command reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capplan import units
+from capplan.planner.question import DEFAULT_BLOCK_SIZE, Question
+from capplan.results.gpus import GpusPlan
+from capplan.specs.engine_catalogue import load_engine
+from capplan.specs.plan import Plan
+
+_WIDE = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+
+
+def plan_mapping(
+    question: Question, answer: GpusPlan, model: str, *, engine: str = "vllm"
+) -> dict[str, Any]:
+    """The plan in the order in which people read it; quantities are texts with units.
+
+    The sequence cap is the largest batch of decodes within the TPOT limit and the pool: more would
+    break the limit, and fewer would queue before they have to. Settings of another engine than vLLM
+    are those that mean the same; shares of memory do not.
+    """
+    assert answer.feasible
+    workload, limits = question.workload, question.limits
+    deployment: dict[str, Any] = {"replicas": answer.num_replicas, "tp": answer.tp}
+    if answer.num_spare_replicas:
+        deployment["spares"] = answer.num_spare_replicas
+    if answer.usd_per_gpu_hour is not None:
+        deployment["price"] = units.format_money(answer.usd_per_gpu_hour)
+    return {
+        "title": f"{answer.num_gpus} x {answer.hardware} for {question.model.name}",
+        "model": model,
+        "hardware": answer.hardware,
+        "deployment": deployment,
+        "engine": _ENGINES[engine](question, answer),
+        "traffic": {
+            "rate": units.format_rate(workload.arrival_rate_per_s),
+            "prompt": workload.prompt_tokens,
+            "output": workload.output_tokens,
+        },
+        "slos": {
+            "ttft": units.format_duration(limits.slo_ttft_s),
+            "tpot": units.format_duration(limits.slo_tpot_s),
+        },
+    }
+
+
+def plan_of(mapping: dict[str, Any]) -> Plan:
+    """The same as a plan."""
+    return Plan.model_validate(mapping)
+
+
+def _weights(question: Question) -> dict[str, Any]:
+    engine, model = question.engine, question.model
+    found: dict[str, Any] = {}
+    if engine.dtype is not None and engine.dtype != model.stored_format:
+        wide = engine.dtype in _WIDE
+        found["dtype" if wide else "quantization"] = _WIDE.get(engine.dtype, engine.dtype)
+    if engine.kv_dtype != model.activation_dtype:
+        found["kv_cache_dtype"] = engine.kv_dtype
+    return found
+
+
+def _version(name: str) -> str:
+    """Named, so that the same file means the same engine next year."""
+    return load_engine(name).versions.last
+
+
+def _vllm(question: Question, answer: GpusPlan) -> dict[str, Any]:
+    engine = question.engine
+    found = {"name": "vllm", "version": _version("vllm"), **_weights(question)}
+    found["gpu_memory_utilization"] = engine.gpu_memory_utilization
+    found |= _caps(question, answer, "max_num_seqs", "max_num_batched_tokens")
+    if engine.block_size != DEFAULT_BLOCK_SIZE:
+        found["block_size"] = engine.block_size
+    found["enable_prefix_caching"] = engine.enable_prefix_caching
+    found["enable_chunked_prefill"] = True
+    found["async_scheduling"] = engine.async_scheduling
+    return found
+
+
+def _sglang(question: Question, answer: GpusPlan) -> dict[str, Any]:
+    engine = question.engine
+    found = {"name": "sglang", "version": _version("sglang"), **_weights(question)}
+    found |= _caps(question, answer, "max_running_requests", "chunked_prefill_size")
+    if not engine.enable_prefix_caching:
+        found["disable_radix_cache"] = True
+    if not engine.async_scheduling:
+        found["disable_overlap_schedule"] = True
+    return found
+
+
+def _tensorrt_llm(question: Question, answer: GpusPlan) -> dict[str, Any]:
+    engine = question.engine
+    found = {"name": "tensorrt-llm", "version": _version("tensorrt-llm"), **_weights(question)}
+    found |= _caps(question, answer, "max_batch_size", "max_num_tokens")
+    found["enable_block_reuse"] = engine.enable_prefix_caching
+    found["enable_chunked_prefill"] = True
+    return found
+
+
+def _caps(question: Question, answer: GpusPlan, seqs: str, tokens: str) -> dict[str, Any]:
+    assert answer.replica is not None
+    # A replica whose limits leave room for single prompts only still runs one request.
+    most = max(1, answer.replica.max_decode_batch)
+    return {seqs: most, tokens: question.engine.max_num_batched_tokens}
+
+
+_ENGINES = {"vllm": _vllm, "sglang": _sglang, "tensorrt-llm": _tensorrt_llm}

@@ -1,0 +1,1 @@
+"""Manifests and command lines of a launch."""
