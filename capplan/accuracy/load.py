@@ -32,6 +32,7 @@ _LLMPERF_SIGMA = (150.0, 10.0)
 _LLMPERF_REQUESTS = 150
 # vLLM's sampler of ShareGPT leaves longer prompts out (benchmarks/benchmark_dataset.py).
 _SHAREGPT_LONGEST = 1024.0
+_STEADY_TOOLS = ("genai-perf", "aiperf", "perf_analyzer")
 _CHATS = ("sharegpt", "orca", "mlperf", "chat")
 # Where a source gives no lengths: 200 to 300 ShareGPT prompts of vLLM's benchmark scripts
 # (ionet, buildkite), and of a long-context set of the same harness as another row's.
@@ -55,6 +56,7 @@ class Load:
     draw: Callable[[random.Random], int]  # prompt
     draw_output: Callable[[random.Random], int]
     least_duration_s: float  # of a benchmark that goes on so long
+    steady_from: int  # requests before it are sent and not counted in latencies
     limits: LatencyLimits | None  # within which the benchmark sought the highest rate
     assumptions: tuple[Assumption, ...]
 
@@ -94,6 +96,7 @@ class _Load:
             draw=draw,
             draw_output=draw_output,
             least_duration_s=self.least_duration_s(),
+            steady_from=self.steady_from(kind, concurrency),
             limits=self.limits(),
             assumptions=tuple(self.assumptions),
         )
@@ -170,6 +173,14 @@ class _Load:
 
     def least_duration_s(self) -> float:
         return _MLPERF_S if self.mlperf_requests() else 0.0
+
+    def steady_from(self, kind: Kind, concurrency: int) -> int:
+        """GenAI-Perf and AIPerf measure once the load is stable: the first burst is left out."""
+        dataset = self.run.dataset.lower()
+        if kind != "closed" or not any(tool in dataset for tool in _STEADY_TOOLS):
+            return 0
+        self.assume("first burst", "not measured", "dataset")
+        return concurrency
 
     def limits(self) -> LatencyLimits | None:
         found = limits_of(self.run)
