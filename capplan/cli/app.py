@@ -291,6 +291,23 @@ def emit_plan(
     return answer(plan, form, variant, repository, read_rate)
 
 
+@app.command(
+    "explain",
+    context_settings={
+        "allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": [],
+    },
+)  # fmt: skip
+def explain_command(context: typer.Context) -> int:
+    """How an answer comes about: `explain gpus|roofline|kv|simulate` with that command's options.
+
+    For every figure why it matters, the picture, the formula, its numbers, and a check;
+    `--format text|markdown` or `--json`.
+    """
+    from capplan.cli.explain_options import explained
+
+    return explained(context)
+
+
 @hardware_app.command("list")
 def hardware_list(as_json: o.Json = False, form: o.Format = None) -> int:
     """All accelerators."""
