@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from capplan.accuracy.emulate import quantile
+from capplan.accuracy.client_metrics import quantile
 from capplan.accuracy.engines import engine_of
 from capplan.accuracy.measured import MeasuredRun, read_measured
 from capplan.accuracy.names import hardware_of, model_of

@@ -23,7 +23,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from capplan.accuracy.emulate import quantile
+from capplan.accuracy.client_metrics import quantile
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import METRICS, MeasuredRun, read_measured
 from capplan.accuracy.predict import Prediction, predict

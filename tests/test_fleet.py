@@ -119,7 +119,7 @@ def test_every_request_ends_exactly_once(
                 assert got[client.id].e2e_s <= clients.timeout_s
 
 
-@pytest.mark.parametrize("policy", ["round-robin", "random"])
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_the_short_way_is_the_drivers(policy: Any, replicas: int) -> None:
     requests = poisson(400, 0.9 * replicas)

@@ -68,6 +68,19 @@ def test_one_replica_and_open_traffic_are_the_core(
     assert fleet.counts.num_offered == 501
 
 
+@both_modes
+@pytest.mark.parametrize("policy", ["least-requests", "least-kv", "prefix-aware", "random-of-two"])
+def test_patient_clients_by_the_short_way_and_by_the_driver(
+    asynchronous: bool, policy: Any
+) -> None:
+    """A finish is told early, with the step that makes it: the router must not know it before."""
+    setup = config(async_scheduling=asynchronous)
+    plan = FleetSettings(3, routing=Routing(policy))
+    requests = poisson(600, 60.0)
+    short = simulate_fleet(requests, replicas(setup), plan)
+    assert short == Driver(OpenTraffic(requests), replicas(setup), plan).run()
+
+
 clients = st.builds(
     Clients,
     timeout_s=st.sampled_from([inf, 0.05, 0.4, 1.5]),

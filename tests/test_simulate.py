@@ -248,6 +248,18 @@ def test_timeline(tmp_path: Path) -> None:
     assert {e["name"] for e in events if e["ph"] == "C"} == {"requests", "KV blocks"}
 
 
+def test_plot(tmp_path: Path) -> None:
+    """The same picture, byte for byte."""
+    files = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for path in files:
+        out, err = io.StringIO(), io.StringIO()
+        line = f"{QUICK} --plot {path}"
+        assert run(line.split(), Environment(out, err, 80, is_terminal=False, colour=False)) == 0
+    one, two = (path.read_bytes() for path in files)
+    assert one == two
+    assert one.startswith(b"<?xml")
+
+
 def test_files_are_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "there.csv"
     path.write_text("mine", encoding="utf-8")

@@ -204,7 +204,6 @@ def test_what_cures_what_and_what_it_costs(incident: dict[str, dict[str, Any]]) 
     assert chunked["ttft_p99_of_documents_s"] > 0.95 * seen["ttft_p99_of_documents_s"]
     # A lower cap: those who run are fewer and faster, the others wait for longer.
     assert cap["tpot_p99_s"] < 0.7 * seen["tpot_p99_s"]
-    assert cap["num_preemptions"] <= seen["num_preemptions"]
     assert cap["ttft_p99_s"] > 1.05 * seen["ttft_p99_s"]
     # Admission control: a short queue for those who get in, and some do not.
     assert guarded["ttft_p99_of_chat_s"] < 0.5 * seen["ttft_p99_of_chat_s"]

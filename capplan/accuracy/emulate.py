@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from capplan.accuracy.client import Client, Timings
+from capplan.accuracy.client_metrics import client_metrics, mean, static_metrics
 from capplan.accuracy.load import Load
 from capplan.accuracy.mlperf import LatencyLimits, bisect_rate
 from capplan.accuracy.scheduler import make_loop
@@ -16,7 +17,7 @@ from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_record import StepRecord
 from capplan.accuracy.utilisation import capacity_per_s
 
-# Of a benchmark that goes on for a time; more would change its mean by less than a thousandth.
+# Of a benchmark that goes on for a time: a bound that no row of the table reaches.
 _MOST_BURST_REQUESTS = 30_000
 _TRIAL_REQUESTS = 4000  # of a run that only has to show whether limits hold
 _OPEN = ("poisson", "constant-rate")
@@ -48,9 +49,10 @@ def emulate(
         longer = math.ceil(share.num_requests * share.least_duration_s / timings.elapsed_s)
         share = replace(share, num_requests=min(longer, _MOST_BURST_REQUESTS))
         lengths, timings = _run(settings, share, server, record)
-    metrics = _metrics(timings, lengths, replicas)
+    skip = math.ceil(load.steady_from / replicas)
+    metrics = client_metrics(timings, lengths, replicas, skip)
     if load.kind == "static":
-        metrics = _static_metrics(timings, lengths, replicas)
+        metrics = static_metrics(timings, lengths, replicas)
     return Emulated(metrics, len(lengths) * replicas, _pool(server, lengths)[1])
 
 
@@ -60,7 +62,7 @@ def _at_limits(settings: RunSettings, share: Load, limits: LatencyLimits, server
 
     def passes(rate_per_s: float) -> bool:
         lengths, timings = _run(settings, replace(trial, rate_per_s=rate_per_s), server, None)
-        return limits.met_by(_metrics(timings, lengths, 1))
+        return limits.met_by(client_metrics(timings, lengths, 1))
 
     rate = bisect_rate(capacity_per_s(settings, share, server), passes)
     num = max(1, round(share.least_duration_s * rate))
@@ -72,10 +74,10 @@ def _mean_of_seeds(settings: RunSettings, share: Load, server: Server) -> Emulat
     runs = []
     for seed in range(_SEEDS):
         lengths, timings = _run(settings, share, server, None, seed)
-        runs.append(_metrics(timings, lengths, settings.num_replicas))
+        runs.append(client_metrics(timings, lengths, settings.num_replicas))
     # A draw whose answers all end with their first token has no TPOT.
     names = dict.fromkeys(name for run in runs for name in run)
-    metrics = {name: _mean([run[name] for run in runs if name in run]) for name in names}
+    metrics = {name: mean([run[name] for run in runs if name in run]) for name in names}
     note = _pool(server, share.lengths())[1]
     return Emulated(metrics, share.num_requests * settings.num_replicas, note)
 
@@ -126,74 +128,3 @@ def _arrivals(load: Load, seed: int) -> list[float]:
         times.append(now)
         now += rng.expovariate(load.rate_per_s)
     return times
-
-
-def _metrics(
-    timings: Timings, lengths: Sequence[tuple[int, int]], replicas: int
-) -> dict[str, float]:
-    ttft = [first - sent for first, sent in zip(timings.first_s, timings.sent_s, strict=True)]
-    e2e = [finish - sent for finish, sent in zip(timings.finish_s, timings.sent_s, strict=True)]
-    decoding = [
-        (finish - first, output - 1)
-        for finish, first, (_, output) in zip(
-            timings.finish_s, timings.first_s, lengths, strict=True
-        )
-        if output > 1
-    ]
-    elapsed = timings.elapsed_s
-    out = sum(output for _, output in lengths)
-    metrics = {
-        "output_tok_s": replicas * out / elapsed,
-        "total_tok_s": replicas * (out + sum(prompt for prompt, _ in lengths)) / elapsed,
-        "req_s": replicas * len(lengths) / elapsed,
-        "e2e_mean_ms": 1e3 * _mean(e2e),
-    }
-    ttft.sort()
-    metrics |= {
-        "ttft_mean_ms": 1e3 * _mean(ttft),
-        "ttft_p50_ms": 1e3 * quantile(ttft, 0.5),
-        "ttft_p99_ms": 1e3 * quantile(ttft, 0.99),
-    }
-    if decoding:
-        tpot = sorted(seconds / tokens for seconds, tokens in decoding)
-        gaps = sum(tokens for _, tokens in decoding)
-        metrics |= {
-            "tpot_mean_ms": 1e3 * _mean(tpot),
-            "tpot_p50_ms": 1e3 * quantile(tpot, 0.5),
-            "tpot_p99_ms": 1e3 * quantile(tpot, 0.99),
-            "itl_mean_ms": 1e3 * sum(seconds for seconds, _ in decoding) / gaps,
-        }
-    return metrics
-
-
-def _static_metrics(
-    timings: Timings, lengths: Sequence[tuple[int, int]], replicas: int
-) -> dict[str, float]:
-    """Of a fixed batch: the time until all prompts are computed, and the steps after it."""
-    end, start = max(timings.finish_s), max(timings.first_s)
-    out = sum(output for _, output in lengths)
-    steps = max(output for _, output in lengths) - 1
-    metrics = {
-        "output_tok_s": replicas * out / end,
-        "total_tok_s": replicas * (out + sum(prompt for prompt, _ in lengths)) / end,
-        "req_s": replicas * len(lengths) / end,
-        "e2e_mean_ms": 1e3 * end,
-        "ttft_mean_ms": 1e3 * start,
-        "ttft_p50_ms": 1e3 * start,
-    }
-    if steps:
-        tpot = 1e3 * (end - start) / steps
-        metrics |= {"tpot_mean_ms": tpot, "tpot_p50_ms": tpot, "itl_mean_ms": tpot}
-    return metrics
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
-
-
-def quantile(ordered: Sequence[float], q: float) -> float:
-    """Of sorted values, straight between neighbours (as numpy does, and benchmark tools)."""
-    at = q * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)

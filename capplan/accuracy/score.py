@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from capplan.accuracy.emulate import quantile
+from capplan.accuracy.client_metrics import quantile
 from capplan.accuracy.measured import METRICS, MeasuredRun
 from capplan.accuracy.predict import Prediction
 from capplan.results.accuracy import ErrorSummary, GroupErrors, Target, Unpredicted

@@ -10,7 +10,7 @@ from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.cli.slos import SloLimit, SloOptions, check_together, common_percentile, limits_of
 from capplan.errors import CapplanError
-from capplan.performance.rates import compute_format, derated_rates
+from capplan.performance.rates import beyond_measured, compute_format, derated_rates
 from capplan.planner import question as q
 from capplan.planner.gpus import plan_fleet
 from capplan.planner.money import require_prices
@@ -27,12 +27,10 @@ SIMULATION_ONLY = (
 def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = None) -> int:
     """Answer, print, and return the exit code; with ``emit``, print what to run instead."""
     inputs = Inputs()
-    asked = _ask(options, _is_simulated(options), inputs)
+    simulated = _is_simulated(options)
     if emit is not None:
-        return _emitted(emit, asked)
-    result = _answered(options, asked, inputs)
-    _assume_rates(asked.questions, result, inputs)
-    said = _said(options, asked)
+        return _emitted(emit, _ask(options, simulated, inputs))
+    _, said, result = asked_and_answered(options, inputs)
 
     def screen() -> Screen:
         from capplan.render.gpus import screen as render
@@ -41,6 +39,17 @@ def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = No
 
     show(SCHEMA, said, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE if result.feasible else EXIT_NO
+
+
+def asked_and_answered(
+    options: GpusOptions, inputs: Inputs
+) -> tuple[q.Question, GpusInputs, GpusResult]:
+    """The question of the accelerator that was chosen, the question as shown, and the answer."""
+    asked = _ask(options, _is_simulated(options), inputs)
+    result = _answered(options, asked, inputs)
+    _assume_rates(asked.questions, result, inputs)
+    chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
+    return chosen, _said(options, asked), result
 
 
 def _answered(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
@@ -189,7 +198,8 @@ def _assume_rates(questions: list[q.Question], plan: GpusPlan, inputs: Inputs) -
         f"{rates.bandwidth_fraction:.0%} of bandwidth",
         "its file: measured",
     )
-    for note in rates.notes:
+    beyond = beyond_measured(rates, chosen.engine.max_num_batched_tokens)
+    for note in (*rates.notes, *((beyond,) if beyond else ())):
         inputs.assume("not measured on this accelerator", note, "its file: measured")
     if hardware.visible_memory_is_estimate:
         inputs.assume("memory that a process sees", "estimated", "its file: memory.visible")

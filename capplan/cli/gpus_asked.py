@@ -13,20 +13,9 @@ class GpusOptions(NamedTuple):
     qps: str | None
     slo_ttft: str | None
     slo_tpot: str | None
-    slo_e2e: str | None
-    slo_percentile: str | None
-    slo_goodput: str | None
     prompt_tokens: str | None
     output_tokens: str | None
     peak_factor: str | None
-    arrivals: str | None
-    seed: str | None
-    objective: str | None
-    verify: bool
-    cache: bool
-    engine: str | None
-    engine_version: str | None
-    max_num_seqs: str | None
     model: str | None
     hardware: str | None
     dtype: str | None
@@ -46,6 +35,17 @@ class GpusOptions(NamedTuple):
     commitment: str | None
     price_factor: str | None
     idle_power: str | None
+    slo_e2e: str | None = None
+    slo_percentile: str | None = None
+    slo_goodput: str | None = None
+    arrivals: str | None = None
+    seed: str | None = None
+    objective: str | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    max_num_seqs: str | None = None
+    verify: bool = False
+    cache: bool = False
 
 
 @dataclass(frozen=True)

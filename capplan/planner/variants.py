@@ -161,19 +161,34 @@ def _by_class(results: Sequence[SimulateResult], last: float) -> list[Figure]:
 
 def _by_attempt(answers: Sequence[SimulateAnswer], last: float) -> list[Figure]:
     """TTFT as a server counts it, from the attempt that it answered, where there were several."""
-    waits = [sorted(w for run in one.runs for w in run.attempt_ttfts_s) for one in answers]
-    if not any(waits):
+    if not any(run.attempt_sent_s for answer in answers for run in answer.runs):
         return []
+    waits = [
+        sorted(
+            record.first_token_s - run.attempt_sent_s.get(record.id, record.arrival_s)
+            for run in answer.runs
+            for record in run.records
+            if record.arrival_s >= answer.result.warmup_s
+        )
+        for answer in answers
+    ]
     values = tuple(
-        percentile_of(times, last) if enough(len(times), last) else None for times in waits
+        percentile_of(times, last) if answer.result.latencies and enough(len(times), last) else None
+        for answer, times in zip(answers, waits, strict=True)
     )
     name = f"TTFT P{last:g} by attempt"
     return [Figure(f"attempt_ttft_p{last:g}_s", name, "duration", "neither", values)]
 
 
 def _percentile(results: Sequence[SimulateResult]) -> float:
-    """The highest that is judged."""
-    shown = [p.percentile for r in results for latency in r.latencies for p in latency.percentiles]
+    """The highest of TTFT that some variant had requests enough for."""
+    shown = [
+        p.percentile
+        for result in results
+        for latency in result.latencies
+        for p in latency.percentiles
+        if latency.key == "ttft" and p.value_s is not None
+    ]
     return max(shown, default=99.0)
 
 

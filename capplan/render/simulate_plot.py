@@ -36,6 +36,7 @@ def _draw(axes: Any, result: SimulateResult, curves: Curves, inputs: SimulateInp
         over_time.axvline(curves.last_arrival_s, color="0.5", linestyle=":", linewidth=1)
         if curves.warmup_s:
             over_time.axvspan(0, curves.warmup_s, color="0.93", label="warm-up")
+    queue.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     queue.legend(loc="best", frameon=False, fontsize=9)
     for each in (ttft, itl, kv, queue):
         each.set_axisbelow(True)
@@ -54,7 +55,6 @@ def _distribution(
     if points:
         axes.plot([x for x, _ in points], [y for _, y in points], color=BLUE)
         axes.set(xscale="log", yscale="log", ylim=(1e-3, 1.05))
-        _label_log(axes)
     for level in result.service_levels:
         if level.name == name:
             axes.axvline(1e3 * level.limit_s, color=LIMIT, linestyle="--", linewidth=1)
@@ -63,6 +63,8 @@ def _distribution(
             axes.plot([], [], color=LIMIT, linestyle="--", linewidth=1,
                       label=f"limit at P{level.percentile:g}: {mark}")  # fmt: skip
             axes.legend(loc="lower left", frameon=False, fontsize=9)
+    if points:
+        _label_log(axes)  # now that the limit has widened the axis
     kind = "requests" if name == "TTFT" else "gaps"
     axes.set(xlabel=f"{name} (ms)", ylabel=f"share of {kind} above")
 

@@ -40,7 +40,8 @@ class RunData:
     unanswered: Sequence[ClientRecord] = ()  # the same, as their clients know them
     replica_of: Mapping[str, int] = field(default_factory=dict)  # where there are several
     num_attempts: int = 0
-    attempt_ttfts_s: Sequence[float] = ()  # from the attempt that was answered; where some retried
+    # When the attempt was sent that was answered, where it was not the first one.
+    attempt_sent_s: Mapping[str, float] = field(default_factory=dict)
     scheduled_tokens: int = 0
     wasted_tokens: int = 0
     loads: Sequence[ReplicaLoad] = ()  # a replica each
@@ -86,10 +87,11 @@ def of_outcome(
     """A whole run. A client sees every token later by what the front end takes for a prompt."""
     sent = {client.id: client.sent_s for client in outcome.clients if client.num_attempts > 1}
     records: Iterable[RequestRecord] = outcome.records
-    attempt_ttfts_s = [record.ttft_s for record in records] if sent else []
+    attempt_sent_s: dict[str, float] = {}
     if sent:
         # A copy is named `id#2`; its client has waited since the first one.
-        firsts = ((record, record.id.partition("#")[0]) for record in records)
+        firsts = [(record, record.id.partition("#")[0]) for record in records]
+        attempt_sent_s = {record.id: record.arrival_s for record, id in firsts if id in sent}
         records = [r._replace(arrival_s=sent.get(id, r.arrival_s)) for r, id in firsts]
     records = [_seen(record, front_end_s(record.prompt_tokens)) for record in records]
     others = [client for client in outcome.clients if client.end != "ok"]
@@ -114,7 +116,7 @@ def of_outcome(
         if num_replicas > 1
         else {},
         num_attempts=counts.num_attempts,
-        attempt_ttfts_s=attempt_ttfts_s,
+        attempt_sent_s=attempt_sent_s,
         scheduled_tokens=counts.computed_tokens,
         wasted_tokens=counts.wasted_tokens,
         loads=replica_loads(outcome),

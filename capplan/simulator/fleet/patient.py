@@ -1,8 +1,12 @@
-"""Open traffic, patient clients and a router that looks at nothing: replicas that never meet."""
+"""Open traffic and patient clients: nothing that happens later depends on an answer.
+
+Where the router looks at nothing, the replicas never meet, and each has its whole life at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Sequence as Items
 from math import inf
 from typing import Protocol, runtime_checkable
 
@@ -14,7 +18,7 @@ from capplan.simulator.fleet.records import (
     ReplicaOutcome,
     new_record,
 )
-from capplan.simulator.fleet.router import make_router
+from capplan.simulator.fleet.router import Choose, make_router
 from capplan.simulator.fleet.server import MakeReplica, Server
 from capplan.simulator.fleet.settings import FleetSettings
 from capplan.simulator.fleet.sources import OpenTraffic
@@ -30,14 +34,13 @@ class ClosedForm(Protocol):
 
 
 def can_run(source: object, settings: FleetSettings) -> bool:
-    """Is what happens at one replica of no interest to anybody else?"""
-    alone = settings.num_replicas == 1 or not settings.routing.looks_at_load
+    """Does nobody wait, refuse or fail?"""
     calm = settings.clients.timeout_s == inf and settings.admission.is_open
-    return isinstance(source, OpenTraffic) and alone and calm and not settings.failures
+    return isinstance(source, OpenTraffic) and calm and not settings.failures
 
 
 def run(source: OpenTraffic, make: MakeReplica, settings: FleetSettings) -> FleetOutcome:
-    """The same outcome as the driver's, each replica for itself."""
+    """The same outcome as the driver's, in fewer turns."""
     servers = [Server(index, make) for index in range(settings.num_replicas)]
     sent: list[list[Request]] = [[] for _ in servers]
     lives: list[Outcome] = []
@@ -47,10 +50,13 @@ def run(source: OpenTraffic, make: MakeReplica, settings: FleetSettings) -> Flee
             lives.append(whole_life(servers[0].loop, noting(source, sent[0])))
         else:
             choose = make_router(settings.routing, settings.seed)
-            for request in source:
-                sent[choose(servers, request).index].append(request)
-            for server in servers:
-                lives.append(whole_life(server.loop, sent[server.index]))
+            if settings.routing.looks_at_load:
+                route_by_load(servers, source, choose, sent)
+                lives += [rest_of_life(server.loop) for server in servers]
+            else:
+                for request in source:
+                    sent[choose(servers, request).index].append(request)
+                lives += [whole_life(server.loop, sent[server.index]) for server in servers]
     except KeyboardInterrupt:
         interrupted = True
     lasts = [requests[-1].arrival_s for requests in sent if requests]
@@ -81,6 +87,27 @@ def noting(requests: Iterable[Request], sent: list[Request]) -> Iterator[Request
         yield request
 
 
+def route_by_load(
+    servers: Items[Server], requests: Iterable[Request], choose: Choose, sent: Items[list[Request]]
+) -> None:
+    """Hand out every request at its time, when all that was finished by then is known."""
+    for number, request in enumerate(requests, 1):
+        now = request.arrival_s
+        for server in servers:
+            loop, records = server.loop, server.records
+            if loop.next_s < now:
+                while loop.advance(now) < now:
+                    pass
+            while server.taken_in < len(records) and records[server.taken_in].finish_s <= now:
+                server.taken_in += 1
+                server.num_pending -= 1
+        server = choose(servers, request)
+        server.last_sent = number
+        sent[server.index].append(request)
+        if server.loop.submit(request) is None:
+            server.num_pending += 1
+
+
 def whole_life(loop: ReplicaLoop, requests: Iterable[Request]) -> Outcome:
     if isinstance(loop, ClosedForm):
         return loop.run(requests)
@@ -88,6 +115,11 @@ def whole_life(loop: ReplicaLoop, requests: Iterable[Request]) -> Outcome:
         while loop.next_s < request.arrival_s:
             loop.advance(request.arrival_s)
         loop.submit(request)
+    return rest_of_life(loop)
+
+
+def rest_of_life(loop: ReplicaLoop) -> Outcome:
+    """Until all is done."""
     while loop.next_s < inf:
         loop.advance(inf)
     return loop.close()
