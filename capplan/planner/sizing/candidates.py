@@ -13,6 +13,7 @@ from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep
 from capplan.planner.serving import Serving
+from capplan.planner.sizing.one_pool import simplified
 from capplan.planner.sizing.served import ServedReplica
 from capplan.results.sizing import Kind
 
@@ -187,6 +188,7 @@ def _candidate(question: Question, serving: Serving, slo_e2e_s: float | None) ->
     """Raises CapplanError for what cannot be served, UnsupportedError for what we cannot say."""
     deployment = serving.deployment
     check_tp(question.model, question.hardware, deployment.tp)
+    serving = simplified(serving, question.workload.context_tokens)
     config = serving.config
     if config.max_model_len < question.workload.context_tokens:
         raise CapplanError(
