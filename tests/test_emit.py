@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -66,6 +67,18 @@ def deployments(text: str, folder: Path) -> list[Deployment]:
     path = folder / "manifest.yaml"
     path.write_text(text, encoding="utf-8")
     return read_deployments(read_file(read_source(path, path.name), {}))
+
+
+def checked(folder: Path) -> tuple[int, dict[str, Any]]:
+    """`capplan check` on a folder: exit code and result."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder):
+        code = run(
+            ["check", ".", "--json"], Environment(out, err, 80, is_terminal=False, colour=False)
+        )
+    assert out.getvalue(), err.getvalue()
+    found: dict[str, Any] = json.loads(out.getvalue())["result"]
+    return code, found
 
 
 @kept
@@ -146,6 +159,27 @@ def test_every_option_is_one_of_the_engine(plan: str, form: str, tmp_path: Path)
         assert all(flag.name is not None for flag in deployment.flags)
 
 
+@pytest.mark.parametrize("plan", [path.stem for path in sorted(PLANS.iterdir())])
+@pytest.mark.parametrize("form", ["kubernetes", "kserve", "compose"])
+def test_our_own_check_finds_no_error(plan: str, form: str, tmp_path: Path) -> None:
+    (tmp_path / f"{form}.yaml").write_text(emitted(plan, form), encoding="utf-8")
+    code, found = checked(tmp_path)
+    assert code in (0, 1)
+    assert found["findings"] == [f for f in found["findings"] if f["severity"] != "error"]
+    if form != "compose":  # which has no words for the accelerator
+        assert not [f for f in found["findings"] if f["rule"] == "CP001"]
+
+
+@pytest.mark.parametrize("hardware", ["h100", "a100", "a10g", "l40s", "h200", "b200", "mi300x"])
+def test_our_own_check_accepts_answers(hardware: str, tmp_path: Path) -> None:
+    line = f"gpus --hardware {hardware} --slo-ttft 1s --slo-tpot 50ms --emit kubernetes"
+    code, text = run_command(line)
+    assert code == 0
+    (tmp_path / "answer.yaml").write_text(text, encoding="utf-8")
+    _, found = checked(tmp_path)
+    assert not [f for f in found["findings"] if f["severity"] == "error"]
+
+
 def test_trtllm_takes_its_file() -> None:
     parts = list(yaml.safe_load_all(emitted("qwen-trtllm", "kubernetes")))
     container = parts[0]["spec"]["template"]["spec"]["containers"][0]
@@ -188,8 +222,6 @@ def serving(file: Path) -> Serving:
     ],
 )
 def test_the_plan_reads_back_as_the_answer(line: str, tmp_path: Path) -> None:
-    import json
-
     _, text = run_command(f"gpus {line} --json")
     answered: dict[str, Any] = json.loads(text)
     asked, result = answered["inputs"], answered["result"]

@@ -18,6 +18,7 @@ from capplan.results.calibration import CalibrateInputs, CalibrationResult
 from capplan.results.catalogue import HardwareFacts, ModelFacts
 from capplan.results.check import CheckInputs, CheckResult
 from capplan.results.exercise import ExerciseInputs, ExerciseResult
+from capplan.results.explanation import Explanation
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.kv import KvInputs, KvResult
 from capplan.results.pareto import ParetoInputs, ParetoResult
@@ -46,6 +47,8 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.calibrate/1": (CalibrateInputs, CalibrationResult),
     "capplan.check/1": (CheckInputs, CheckResult),
     "capplan.simulate-variants/1": (SimulateInputs, VariantsResult),
+    # Inputs are those of the command that is explained.
+    "capplan.explanation/1": (NOTHING, Explanation),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
     "capplan.hardware/1": (NAMED, HardwareFacts),
     "capplan.models-list/1": (NOTHING, list[ModelFacts]),
@@ -120,7 +123,7 @@ def test_every_file_is_a_current_schema() -> None:
     assert set(FOLDER.iterdir()) == {plan, *(file_of(name) for name in FORMS)}
     # Last digits of a calibration depend on the linear algebra at hand: see test_calibrate.
     # A review has formats of its own: see tests/check/test_outputs.py.
-    elsewhere = {"capplan.calibrate/1", "capplan.check/1"}
+    elsewhere = {"capplan.calibrate/1", "capplan.explanation/1", "capplan.check/1"}
     assert {command.schema for command in COMMANDS} | elsewhere == set(FORMS)
 
 

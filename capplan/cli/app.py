@@ -171,7 +171,7 @@ def simulate(
     enable_chunked_prefill: s.EnableChunkedPrefill = None,
     enable_prefix_caching: o.EnablePrefixCaching = None,
     async_scheduling: o.AsyncScheduling = None,
-    qps: o.Qps = None,
+    qps: o.ReplicaQps = None,
     users: s.Users = None,
     think_time: s.ThinkTime = None,
     peak_factor: o.PeakFactor = None,
@@ -242,7 +242,7 @@ def pareto(
     enable_chunked_prefill: s.EnableChunkedPrefill = None,
     enable_prefix_caching: o.EnablePrefixCaching = None,
     async_scheduling: o.AsyncScheduling = None,
-    qps: o.Qps = None,
+    qps: o.ReplicaQps = None,
     users: s.Users = None,
     think_time: s.ThinkTime = None,
     peak_factor: o.PeakFactor = None,
@@ -289,6 +289,23 @@ def emit_plan(
     from capplan.cli.emit import answer
 
     return answer(plan, form, variant, repository, read_rate)
+
+
+@app.command(
+    "explain",
+    context_settings={
+        "allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": [],
+    },
+)  # fmt: skip
+def explain_command(context: typer.Context) -> int:
+    """How an answer comes about: `explain gpus|roofline|kv|simulate` with that command's options.
+
+    For every figure why it matters, the picture, the formula, its numbers, and a check;
+    `--format text|markdown` or `--json`.
+    """
+    from capplan.cli.explain_options import explained
+
+    return explained(context)
 
 
 @hardware_app.command("list")

@@ -12,7 +12,7 @@ from capplan.planner import question as q
 from capplan.planner.gpus import plan_fleet
 from capplan.planner.money import require_prices
 from capplan.render.screen import Screen
-from capplan.results.gpus import GpusInputs, GpusPlan
+from capplan.results.gpus import GpusInputs, GpusPlan, GpusResult
 
 SCHEMA = "capplan.gpus/1"
 
@@ -48,12 +48,9 @@ class GpusOptions(NamedTuple):
 def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = None) -> int:
     """Answer, print, and return the exit code; with ``emit``, print what to run instead."""
     inputs = Inputs()
-    questions, model_name = _questions(options, inputs)
     if emit is not None:
-        return _emitted(emit, questions, model_name)
-    result = plan_fleet(questions)
-    _assume_rates(questions, result, inputs)
-    asked = _asked(questions, model_name)
+        return _emitted(emit, *_questions(options, inputs))
+    _, asked, result = asked_and_answered(options, inputs)
 
     def screen() -> Screen:
         from capplan.render.gpus import screen as render
@@ -62,6 +59,17 @@ def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = No
 
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE if result.feasible else EXIT_NO
+
+
+def asked_and_answered(
+    options: GpusOptions, inputs: Inputs
+) -> tuple[q.Question, GpusInputs, GpusResult]:
+    """The question of the accelerator that was chosen, the question as shown, and the answer."""
+    questions, model_name = _questions(options, inputs)
+    result = plan_fleet(questions)
+    _assume_rates(questions, result, inputs)
+    chosen = next(item for item in questions if item.hardware_id == result.hardware)
+    return chosen, _asked(questions, model_name), result
 
 
 def _emitted(form: str, questions: list[q.Question], model_name: str) -> int:

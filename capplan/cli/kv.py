@@ -34,8 +34,7 @@ def answer(options: KvOptions, plot: str | None, as_json: bool, form: str) -> in
         from capplan.render.plot_file import check_file
 
         check_file(plot)
-    question, given, result = _answer(options, inputs)
-    asked = _asked(given, question, result)
+    _, asked, result = asked_and_answered(options, inputs)
 
     def screen() -> Screen:
         from capplan.render.kv import screen as render
@@ -49,11 +48,22 @@ def answer(options: KvOptions, plot: str | None, as_json: bool, form: str) -> in
         write(result, Path(plot))
         environment().stderr.write(f"wrote {plot}\n")
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
+    return EXIT_FINE if is_fine(options, result) else EXIT_NO
+
+
+def is_fine(options: KvOptions, result: KvResult) -> bool:
+    """Whether what was named fits; with a log it is the comparison that was asked for."""
     if options.engine_log is not None:
-        return EXIT_FINE
+        return True
     refused = options.max_model_len is not None and not result.sizing.starts
     too_small = options.hardware is not None and not result.num_sequences
-    return EXIT_NO if refused or too_small else EXIT_FINE
+    return not (refused or too_small)
+
+
+def asked_and_answered(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, KvInputs, KvResult]:
+    """The question, the question as shown, and its answer."""
+    question, given, result = _answer(options, inputs)
+    return question, _asked(given, question, result), result
 
 
 def _answer(options: KvOptions, inputs: Inputs) -> tuple[KvQuestion, KvOptions, KvResult]:

@@ -13,7 +13,7 @@ from capplan.errors import CapplanError
 from capplan.planner.parallelism import check_tp
 from capplan.planner.roofline import roofline
 from capplan.render.screen import Screen
-from capplan.results.roofline import RooflineInputs
+from capplan.results.roofline import RooflineInputs, RooflineResult
 
 SCHEMA = "capplan.roofline/1"
 DEFAULT_BATCHES = "1,8,32,128,256"
@@ -38,6 +38,27 @@ def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str)
         from capplan.render.plot_file import check_file
 
         check_file(plot)
+    asked, result = asked_and_answered(options, inputs)
+
+    def screen() -> Screen:
+        from capplan.render.roofline import screen as render
+
+        return render(result, asked, inputs.assumptions)
+
+    if plot is not None:
+        from capplan.render.roofline_file import write
+
+        # First: an answer is whole, or there is none.
+        write(result, Path(plot))
+        environment().stderr.write(f"wrote {plot}\n")
+    show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
+    return EXIT_FINE
+
+
+def asked_and_answered(
+    options: RooflineOptions, inputs: Inputs
+) -> tuple[RooflineInputs, RooflineResult]:
+    """The question as shown, and its answer."""
     model, hardware = inputs.model(options.model), inputs.hardware(options.hardware)
     tp = inputs.count("--tp", options.tp, 1, "tensor parallelism")
     check_tp(model.spec, hardware.spec, tp)
@@ -55,17 +76,4 @@ def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str)
         tp=tp, dtype=dtype, kv_dtype=kv_dtype, batches=batches, contexts=contexts,
     )  # fmt: skip
     asked = RooflineInputs(model.id, hardware.id, result.dtype, kv_dtype, tp, batches, contexts)
-
-    def screen() -> Screen:
-        from capplan.render.roofline import screen as render
-
-        return render(result, asked, inputs.assumptions)
-
-    if plot is not None:
-        from capplan.render.roofline_file import write
-
-        # First: an answer is whole, or there is none.
-        write(result, Path(plot))
-        environment().stderr.write(f"wrote {plot}\n")
-    show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
-    return EXIT_FINE
+    return asked, result

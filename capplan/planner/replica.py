@@ -13,7 +13,7 @@ from functools import cached_property
 
 from capplan.formulas.attention import context_reads
 from capplan.formulas.kv import tokens_held
-from capplan.performance.batch import Batch, Chunk
+from capplan.performance.batch import Batch, Chunk, StepTime
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
@@ -84,6 +84,10 @@ class Replica:
 
     def ttft_s(self, num_decodes: float) -> float:
         """Prefill of one prompt in chunks of the token budget, beside the decodes; no queue."""
+        return sum(times * step.total_s for times, step in self.prefill_steps(num_decodes))
+
+    def prefill_steps(self, num_decodes: float) -> list[tuple[int, StepTime]]:
+        """The steps in which one prompt is read beside the decodes: how many, and one of them."""
         workload = self.question.workload
         budget = self.question.engine.max_num_batched_tokens
         reads = self.steps.uniform_reads(num_decodes, workload.decode_context_tokens)
@@ -91,14 +95,14 @@ class Replica:
         full, rest = divmod(workload.prompt_tokens, room)
         # Chunks grow dearer with their context in a straight line, so the mean chunk stands
         # for the full ones and a long prompt costs no more to plan than a short one.
-        total = 0.0
+        steps = []
         if full:
             middle = Chunk(room, (full - 1) * room // 2)
-            total += full * self.steps.mixed(num_decodes, reads, [middle]).total_s
+            steps.append((full, self.steps.mixed(num_decodes, reads, [middle])))
         if rest:
             last = Chunk(rest, full * room)
-            total += self.steps.mixed(num_decodes, reads, [last]).total_s
-        return total
+            steps.append((1, self.steps.mixed(num_decodes, reads, [last])))
+        return steps
 
     def mean_step(self, decode_batch: float) -> MeanStep:
         """The steady state in which ``decode_batch`` requests decode.
@@ -110,21 +114,26 @@ class Replica:
         workload = self.question.workload
         if workload.output_tokens == 1:
             return MeanStep(0.0, 0.0, self.ttft_s(0.0), self.prefill_requests_per_s)
+        batch = self.mean_batch(decode_batch)
+        step = self.steps.time(batch).total_s
+        ttft_s = self.ttft_s(decode_batch)
+        return MeanStep(decode_batch, step, ttft_s, batch.num_prefills / step)
+
+    def mean_batch(self, decode_batch: float) -> Batch:
+        """What a step carries in that state; outputs of more than one token."""
+        workload = self.question.workload
         prompts = decode_batch / (workload.output_tokens - 1)
         decodes = max(1.0, decode_batch)
         tokens = workload.prompt_tokens
         windows = self.steps.windows
-        step = self.steps.time(
-            Batch(
-                decodes,
-                self.steps.uniform_reads(decodes, workload.decode_context_tokens),
-                prefill_tokens=prompts * tokens,
-                num_prefills=prompts,
-                prefill_reads={w: prompts * context_reads(tokens, 0, w) for w in windows},
-                prefill_kv_tokens={w: prompts * tokens_held(tokens, w) for w in windows},
-            )
-        ).total_s
-        return MeanStep(decode_batch, step, self.ttft_s(decode_batch), prompts / step)
+        return Batch(
+            decodes,
+            self.steps.uniform_reads(decodes, workload.decode_context_tokens),
+            prefill_tokens=prompts * tokens,
+            num_prefills=prompts,
+            prefill_reads={w: prompts * context_reads(tokens, 0, w) for w in windows},
+            prefill_kv_tokens={w: prompts * tokens_held(tokens, w) for w in windows},
+        )
 
     @cached_property
     def max_decode_batch(self) -> int:

@@ -1,0 +1,1 @@
+"""Answers explained figure by figure, from the very objects that hold them."""

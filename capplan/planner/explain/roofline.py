@@ -1,0 +1,121 @@
+"""`capplan explain roofline`: the roofs, and each point under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from capplan.planner.explain.figure import figure
+from capplan.results.explanation import Explanation, Figure, Symbol
+from capplan.results.roofline import RooflinePoint, RooflineResult
+
+_WILLIAMS = "Williams, Waterman, Patterson, CACM 52(4), 2009; docs/model.md 11"
+
+
+def explain_roofline(result: RooflineResult) -> Explanation:
+    figures = [_ridge(result)]
+    for point in result.points:
+        figures += _point(result, point)
+    headline = f"{result.model} in {result.dtype} on {result.tp} x {result.hardware}"
+    left_out = (
+        "work and traffic of a step: sums over all matrices and layers, docs/model.md 6 to 9",
+        "time at measured rates: the step model, docs/model.md, Time",
+    )
+    return Explanation("roofline", headline, tuple(figures), left_out)
+
+
+def _ridge(result: RooflineResult) -> Figure:
+    derated = result.derated_peak_flops_per_s / result.derated_bandwidth_bytes_per_s
+    return figure(
+        "ridge point",
+        result.ridge_flop_per_byte,
+        "FLOP/byte",
+        "ridge = peak / bandwidth",
+        [
+            Symbol("peak", f"dense, in {result.compute_format}", result.peak_flops_per_s, "FLOP/s"),
+            Symbol("bandwidth", "of memory", result.bandwidth_bytes_per_s, "bytes/s"),
+        ],
+        why="Left of it memory decides, right of it compute: it says what a larger batch buys.",
+        picture="Two roofs, a slope and a flat one; this is where they meet.",
+        check=f"At measured rates they meet at {derated:,.0f}.",
+        source=_WILLIAMS,
+    )
+
+
+def _point(result: RooflineResult, point: RooflinePoint) -> Iterator[Figure]:
+    name = f"prefill of {point.context_tokens:,} tokens"
+    if point.phase == "decode":
+        name = f"decode of {point.num_sequences:,} at {point.context_tokens:,} tokens"
+    work = Symbol("work", "of the step, one GPU", point.flop, "FLOP")
+    moved = Symbol("moved", "weights, KV and activations", point.hbm_bytes, "bytes")
+    yield figure(
+        f"{name}: traffic",
+        point.hbm_bytes,
+        "bytes",
+        "moved = weights + kv + activations",
+        [
+            Symbol("weights", "read once a step", point.weight_bytes, "bytes"),
+            Symbol("kv", "read and written", point.kv_bytes, "bytes"),
+            Symbol("activations", "in and out of the matrices", point.activation_bytes, "bytes"),
+        ],
+        why="Decode waits for this, not for compute.",
+        picture="Everything that has to pass between memory and the cores.",
+        check=f"Weights are {point.weight_bytes / point.hbm_bytes:.0%} of it.",
+        source="docs/model.md 6 to 9",
+    )
+    yield figure(
+        f"{name}: intensity",
+        point.intensity_flop_per_byte,
+        "FLOP/byte",
+        "intensity = work / moved",
+        [work, moved],
+        why="It places the step under the roof.",
+        picture="How much is computed with each byte that was fetched.",
+        check=f"{point.intensity_flop_per_byte / result.ridge_flop_per_byte:.2g} of the ridge: "
+        f"{point.bound} decides.",
+        source=_WILLIAMS,
+    )
+    yield from _times(result, point, name, work, moved)
+
+
+def _times(
+    result: RooflineResult, point: RooflinePoint, name: str, work: Symbol, moved: Symbol
+) -> Iterator[Figure]:
+    bandwidth = Symbol("bandwidth", "of memory", result.bandwidth_bytes_per_s, "bytes/s")
+    # What attention computes may run in another format than the products: share of time at peak.
+    compute_s = point.peak_fraction * point.time_s
+    yield figure(
+        f"{name}: shortest time",
+        point.time_s,
+        "s",
+        "time = max(compute, moved / bandwidth)",
+        [Symbol("compute", "work at the peaks of its formats", compute_s, "s"), moved, bandwidth],
+        why="No kernel can be faster on this GPU.",
+        picture="Compute and traffic at once; the slower one ends last.",
+        check=f"At measured rates it is {point.derated_time_s / point.time_s:.2g} times as long.",
+        source=_WILLIAMS,
+    )
+    yield figure(
+        f"{name}: attainable",
+        point.attainable_flop_per_s,
+        "FLOP/s",
+        "attainable = work / time",
+        [work, Symbol("time", "the shortest", point.time_s, "s")],
+        why="The height of the roof over this step.",
+        picture="Work done in the time that it cannot be done faster.",
+        check=f"{point.peak_fraction:.1%} of the peak.",
+        source=_WILLIAMS,
+    )
+    yield figure(
+        f"{name}: tokens a second",
+        point.tokens_per_s,
+        "tokens/s",
+        "rate = tokens / time",
+        [
+            Symbol("tokens", "new in this step", point.new_tokens, "tokens"),
+            Symbol("time", "the shortest", point.time_s, "s"),
+        ],
+        why="What the step would serve at the roof.",
+        picture="Tokens of a step over its time.",
+        check=f"At measured rates {point.new_tokens / point.derated_time_s:,.0f}.",
+        source="definition",
+    )
