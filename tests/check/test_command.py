@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import BROKEN, FINE, TP_LINE, check, write
+import yaml
+from command import BROKEN, FINE, ROOT, TP_LINE, check, write
+from jsonschema import Draft202012Validator
 
+from capplan.check.config import read_config
 from capplan.check.rules.catalogue import RULES
+from capplan.cli.run import run
+from capplan.specs.plan_schema import config_schema
 
 WARNED = FINE.replace("- --max-model-len=8192", "- --gpu-memory-utilization=0.99")
 NO_MODEL = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
@@ -248,3 +254,27 @@ def test_the_configuration_names_a_baseline_beside_it(tmp_path: Path) -> None:
     write(tmp_path, none__yaml="{}\n")
     assert check(tmp_path, "--write-baseline", "known.json", *config).code == 0
     assert check(tmp_path).code == 0
+
+
+# The schema of the configuration.
+
+
+def test_published_schema_of_the_configuration(golden: Callable[[Path, str], None]) -> None:
+    schema = config_schema()
+    Draft202012Validator.check_schema(schema)
+    path = ROOT / "docs" / "schemas" / "config.schema.json"
+    golden(path, json.dumps(schema, indent=2) + "\n")
+    example = ROOT / "examples" / "fleet" / ".capplan.yaml"
+    line = example.read_text(encoding="utf-8").splitlines()[0]
+    assert line.startswith("# yaml-language-server: $schema=")
+    assert (example.parent / line.rpartition("=")[2]).resolve() == path
+    Draft202012Validator(schema).validate(yaml.safe_load(example.read_text(encoding="utf-8")))
+    assert read_config(example).spec.deployments["chat"].slos is not None
+
+
+@pytest.mark.parametrize(("name", "keys"), [("plan", {"model"}), ("config", {"ignore"})])
+def test_schemas_are_printed(name: str, keys: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", name]) == 0
+    assert keys <= json.loads(capsys.readouterr().out)["properties"].keys()
+    assert run(["schema", "plans"]) == 2
+    assert "did you mean `plan`" in capsys.readouterr().err
