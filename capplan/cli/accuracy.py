@@ -16,11 +16,13 @@ from capplan.accuracy.report import (
 )
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE
+from capplan.cli.files import checked_path
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.errors import CapplanError
 from capplan.render.screen import Screen
 from capplan.results.accuracy import AccuracyInputs
+from capplan.specs.calibration import load_calibration
 
 SCHEMA = "capplan.accuracy/1"
 DEFAULT_WORST = 5
@@ -34,6 +36,7 @@ class AccuracyOptions(NamedTuple):
     worst: str | None
     predictions: str | None
     jobs: str | None
+    calibration: str | None = None
 
 
 def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int:
@@ -48,7 +51,8 @@ def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int
         raise CapplanError(f"--worst: {num_worst:,} is more than {MAX_WORST:,}")
     jobs = inputs.count("--jobs", options.jobs, 0, None) if options.jobs else None
     chosen = selected(runs, where)
-    predictions = predict_all(chosen, jobs)
+    learnt = load_calibration(checked_path(options.calibration)) if options.calibration else None
+    predictions = predict_all(chosen, jobs, learnt)
     result = accuracy_result(chosen, predictions, by, num_worst)
     if options.predictions is not None:
         write_predictions(predictions, Path(options.predictions))
