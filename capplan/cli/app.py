@@ -357,13 +357,14 @@ def accuracy(
     worst: o.Worst = None,
     predictions: o.Predictions = None,
     jobs: o.Jobs = None,
+    calibration: o.Calibration = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
     """How far predictions are from measured runs: coverage, errors, and the worst rows."""
     from capplan.cli.accuracy import AccuracyOptions, answer
 
-    options = AccuracyOptions(by, where, core, worst, predictions, jobs)
+    options = AccuracyOptions(by, where, core, worst, predictions, jobs, calibration)
     return answer(measured, options, as_json, output_format(form))
 
 
