@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.server import server_of
+from capplan.accuracy.server import Server, server_of
 from capplan.accuracy.settings import RunSettings, settings_of
 from capplan.errors import CapplanError
-from capplan.performance.calibration import UNCALIBRATED, Calibration, calibration_of
+from capplan.performance.calibration import calibration_of, check_calibration
 from capplan.results.assumptions import Assumption
 from capplan.specs.calibration import CalibrationSpec
 
@@ -31,12 +32,12 @@ class Prediction:
     assumptions: tuple[Assumption, ...]
 
 
-def predict(run: MeasuredRun, learnt: CalibrationSpec | None = None) -> Prediction:
-    """One row; a calibration counts for rows of its accelerator and engine."""
+def predict(run: MeasuredRun, calibration: CalibrationSpec | None = None) -> Prediction:
+    """One row."""
     try:
         settings = settings_of(run)
         load = load_of(run)
-        measured = emulate(settings, load, server_of(settings, _calibration(settings, learnt)))
+        measured = emulate(settings, load, calibrated_server(settings, calibration))
     except CapplanError as error:
         return Prediction(run.id, {}, error.message, ())
     assumptions = [*settings.assumptions, *load.assumptions]
@@ -45,17 +46,19 @@ def predict(run: MeasuredRun, learnt: CalibrationSpec | None = None) -> Predicti
     return Prediction(run.id, measured.metrics, None, tuple(assumptions))
 
 
-def _calibration(settings: RunSettings, learnt: CalibrationSpec | None) -> Calibration:
-    if learnt is None:
-        return UNCALIBRATED
-    own = (learnt.hardware, learnt.engine) == (settings.hardware_id, settings.engine.kind)
-    return calibration_of(learnt) if own else UNCALIBRATED
+def calibrated_server(settings: RunSettings, calibration: CalibrationSpec | None) -> Server:
+    """Raises CapplanError where the calibration is of another accelerator."""
+    if calibration is None:
+        return server_of(settings)
+    check_calibration(calibration, settings.hardware_id)
+    return server_of(settings, calibration_of(calibration))
 
 
 def predict_all(
     runs: Sequence[MeasuredRun],
     processes: int | None = None,
-    learnt: CalibrationSpec | None = None,
+    calibration: CalibrationSpec | None = None,
+    progress: Callable[[int, int], object] = lambda _done, _of: None,
 ) -> list[Prediction]:
     """All rows, in their order; rows of one deployment are kept together, for its step times."""
     order = sorted(range(len(runs)), key=lambda i: (_deployment_key(runs[i]), i))
@@ -63,14 +66,16 @@ def predict_all(
         [runs[i] for i in order[start : start + _ROWS_PER_TASK]]
         for start in range(0, len(order), _ROWS_PER_TASK)
     ]
-    some = partial(_predict_some, learnt)
     processes = processes or min(len(tasks), os.cpu_count() or 1)
-    if processes == 1:
-        done: Iterable[list[Prediction]] = map(some, tasks)
-        results = [prediction for part in done for prediction in part]
-    else:
-        with ProcessPoolExecutor(processes) as pool:
-            results = [p for part in pool.map(some, tasks) for p in part]
+    some = partial(_predict_some, calibration=calibration)
+    results: list[Prediction] = []
+    with ExitStack() as stack:
+        parts: Iterable[list[Prediction]] = map(some, tasks)
+        if processes > 1:
+            parts = stack.enter_context(ProcessPoolExecutor(processes)).map(some, tasks)
+        for part in parts:
+            results += part
+            progress(len(results), len(runs))
     by_row = dict(zip(order, results, strict=True))
     return [by_row[i] for i in range(len(runs))]
 
@@ -80,5 +85,5 @@ def _deployment_key(run: MeasuredRun) -> tuple[str, ...]:
     return tuple(run.columns.get(name, "") for name in names)
 
 
-def _predict_some(learnt: CalibrationSpec | None, runs: list[MeasuredRun]) -> list[Prediction]:
-    return [predict(run, learnt) for run in runs]
+def _predict_some(runs: list[MeasuredRun], calibration: CalibrationSpec | None) -> list[Prediction]:
+    return [predict(run, calibration) for run in runs]
