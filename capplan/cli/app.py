@@ -403,6 +403,14 @@ def calibrate(
 
 
 @app.command()
+def schema(what: c.SchemaName) -> int:
+    """The JSON Schema of plan.yaml (`plan`) or .capplan.yaml (`config`), for editors."""
+    from capplan.cli.schema import answer
+
+    return answer(what)
+
+
+@app.command()
 def check(
     paths: c.Paths = None,
     config: c.Config = None,
