@@ -49,6 +49,7 @@ class CheckedRecorder(Recorder):
             nameless += -(-tokens // size) - len(own)
         assert replica.free + len(named) + nameless == replica.config.usable_blocks
         if replica.cache:
+            replica.cache.table.settle(replica.free)
             assert replica.cache.table.num_free == replica.free
 
 

@@ -123,6 +123,7 @@ def held_blocks(loop: Any) -> int:
         named.update(own)
         nameless += -(-tokens // size) - len(own)
     if loop.cache:
+        loop.cache.table.settle(loop.free)
         assert loop.cache.table.num_free == loop.free
     return len(named) + nameless
 

@@ -17,7 +17,7 @@ from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_record import StepRecord
 from capplan.accuracy.utilisation import capacity_per_s
 
-# Of a benchmark that goes on for a time; more would change its mean by less than a thousandth.
+# Of a benchmark that goes on for a time: a bound that no row of the table reaches.
 _MOST_BURST_REQUESTS = 30_000
 _TRIAL_REQUESTS = 4000  # of a run that only has to show whether limits hold
 _OPEN = ("poisson", "constant-rate")

@@ -38,22 +38,25 @@ class BlockTable:
     """
 
     def __init__(self, usable_blocks: int) -> None:
-        self.owed = 0  # taken, but not yet from the queue: done when its order matters
+        self.count = usable_blocks  # in the queue
         self._blank = usable_blocks  # at the front
         self._queue: OrderedDict[Block | Run, None] = OrderedDict()
         self.found: dict[Hashable, list[Block]] = {}  # oldest first
 
     def clear(self, usable_blocks: int) -> None:
         """All blocks are free and blank. In place: others hold on to these containers."""
-        self.owed = 0
-        self._blank = usable_blocks
+        self.count = self._blank = usable_blocks
         self._queue.clear()
         self.found.clear()
 
-    def settle(self) -> None:
-        """Take what is owed from the front. The caller knows that there are as many."""
-        blank, owed = self._blank, self.owed
-        while blank < owed:
+    def settle(self, free: int) -> None:
+        """Take from the front what has been taken since: only so many blocks are free.
+
+        Who holds how many blocks is known without the queue, so this is called only when its
+        order matters: before blocks are looked up, held or released.
+        """
+        blank, taken = self._blank, self.count - free
+        while blank < taken:
             entry, _ = self._queue.popitem(last=False)
             if type(entry) is Block:
                 self._forget(entry)
@@ -61,7 +64,7 @@ class BlockTable:
             else:
                 assert isinstance(entry, Run)
                 blank += entry.length
-        self._blank, self.owed = blank - owed, 0
+        self._blank, self.count = blank - taken, free
 
     def _forget(self, block: Block) -> None:
         copies = self.found[block.key]
@@ -82,8 +85,6 @@ class BlockTable:
 
     def hold(self, blocks: list[Block]) -> int:
         """Use found blocks; says how many of them were free."""
-        if self.owed:
-            self.settle()
         idle = 0
         queue = self._queue
         for block in blocks:
@@ -91,6 +92,7 @@ class BlockTable:
                 del queue[block]
                 idle += 1
             block.uses += 1
+        self.count -= idle
         return idle
 
     def release(self, named: list[Block], nameless: int, unregistered: int) -> int:
@@ -105,19 +107,19 @@ class BlockTable:
             if not block.uses:
                 queue[block] = None
                 freed += 1
+                self.count += 1
         return freed
 
     def release_nameless(self, registered: int, unregistered: int) -> int:
         """Release blocks that nobody will look up; says how many."""
-        if self.owed:
-            self.settle()
         self._blank += unregistered
         if registered:
             self._queue[Run(registered)] = None
+        self.count += registered + unregistered
         return registered + unregistered
 
     @property
     def num_free(self) -> int:
-        """Counted anew, to check the scheduler's own number."""
+        """Counted anew, to check `count`."""
         runs = sum(entry.length if isinstance(entry, Run) else 1 for entry in self._queue)
-        return self._blank + runs - self.owed
+        return self._blank + runs

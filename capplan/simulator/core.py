@@ -13,9 +13,10 @@ from math import ceil, inf
 
 from capplan.simulator.requests import Outcome
 from capplan.simulator.scarce import scarce_pass
-from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.state import ADMISSION_BITS, ReplicaState
+from capplan.simulator.sequence import NO_STEP, Sequence, by_admission
+from capplan.simulator.state import ReplicaState
 from capplan.simulator.step_time import ChunkSums
+from capplan.simulator.turnover import admission, departure
 
 NOBODY: frozenset[Sequence] = frozenset()
 
@@ -33,26 +34,17 @@ class Replica(ReplicaState):
         One long function on purpose: its local variables are most of the speed. They stay alive
         while it waits, so that the closed and the open form of a run are the same code.
         """
-        config, cache, recorder, watch = self.config, self.cache, self.recorder, self.watch
+        config, cache, observers, is_open = self.config, self.cache, self.observers, self.is_open
         asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
-        tokens_per_step, longest = config.max_num_batched_tokens, config.max_model_len
-        paced = config.prefill_schedule_interval > 1
-        windows, admit = self.windows, self.admit
+        budget, longest = config.max_num_batched_tokens, config.max_model_len
+        windows, admit, release = self.windows, admission(self), departure(self)
         line, mixed = (windows or self.step_time).line, (windows or self.step_time).mixed
-        running, waiting = self.running, self.waiting
-        calendar, due_at = self.calendar, self.due_at
-        opening, in_prompt = self.opening, self.in_prompt
-        cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
-        shaped = bool(paced or cuts)
-        fcfs = config.policy == "fcfs"
-        # May a blocked head of the queue be taken to stay so while decodes only go on?
-        steady_head = not config.long_prefill_token_threshold_adaptive and not paced
-        if cache:
-            steady_head = steady_head and config.scheduler_reserve_full_isl
+        running, waiting, in_prompt = self.running, self.waiting, self.in_prompt
+        calendar, ending, opening = self.calendar, self.ending, self.opening
+        paces, limits_prompts = self.paces, self.cuts or self.paces
+        steady_head, fcfs = self.steady_head, config.policy == "fcfs"
+        told_at_once = is_open or self.records_steps
         patience = 10_000 + 2 * config.max_model_len
-        is_open = self.is_open
-        told_at_once = is_open or recorder is not None
-        observed = watch is not None or windows is not None
         # The next request to come, and when: without one the horizon, to pause at once -inf.
         coming = None if is_open else take()
         next_arrival = coming.arrival_s if coming else -inf if is_open else inf
@@ -61,7 +53,7 @@ class Replica(ReplicaState):
         population = step = decodes = computed = tokens = max_running = fruitless = empty_passes = 0
         free, blocked, end = self.free, False, "finished"
         sorted_in = 0  # admissions up to this one have been sorted into `in_prompt`
-        next_last = calendar[0] >> ADMISSION_BITS  # the next last step
+        next_last = calendar[0]  # the next last step
         in_flight = False  # asynchronous: a step whose result is not taken in
         landing: list[Sequence] = []
         wasteful = False  # one of `landing` ends by a stop token: it is scheduled once more
@@ -100,12 +92,7 @@ class Replica(ReplicaState):
                 next_arrival = coming.arrival_s if coming else self.horizon_s
                 continue
             steps = 0
-            if (
-                decodes
-                and not in_prompt
-                and (blocked or not waiting)
-                and decodes <= tokens_per_step
-            ):
+            if decodes and not in_prompt and (blocked or not waiting) and decodes <= budget:
                 # Decodes only: go on to the next last token, arrival or lack of blocks. (An entry
                 # of the calendar that is no longer valid ends the stretch early; no harm.)
                 steps = next_last + 1 - step
@@ -144,11 +131,10 @@ class Replica(ReplicaState):
                             number -= 1
                         now = start
                     done += number
-                    if observed:
-                        if windows:
-                            windows.advance(number)
-                        if watch:
-                            watch.stretch(begin, number, decodes, context, base, slope, landing)
+                    if windows:
+                        windows.advance(number)
+                    if observers:
+                        observers.line(begin, number, decodes, context, base, slope, landing)
                     if done == steps or now >= next_arrival:
                         break
                     context = computed + (done + 1) * decodes
@@ -157,43 +143,32 @@ class Replica(ReplicaState):
                 taken = done // size * decodes + sum(opening[phase:rest])
                 if rest > size:
                     taken += sum(opening[: rest - size])
-                if recorder:
-                    self.free = free
-                    recorder.stretch(self, step, done, before, first_start, computed)
                 step += done
-                done *= decodes
-                computed += done
-                tokens += done
+                computed += done * decodes
+                tokens += done * decodes
                 if landing and steps > 1:
                     # The first of these steps is followed by their leaving.
                     request_seconds += population * (first_start - counted_s)
                     counted_s = first_start
                     free -= opening[phase]
                     taken -= opening[phase]
-                    if cache:
-                        cache.take(opening[phase])
                     population -= len(landing)
-                    self.free = free
-                    self.release(landing)
-                    free, landing = self.free, []
+                    free = release(landing, step, free)
+                    landing = []
                 free -= taken
-                if cache:
-                    cache.table.owed += taken
-                if observed and watch:
-                    watch.load(start, len(running), len(waiting), config.usable_blocks - free)
-                if paced:
+                if observers:
+                    self.free, times = free, (before, first_start, start)
+                    context = computed - done * decodes
+                    observers.stretch(self, (step - done, done), times, context, free + taken)
+                if paces:
                     self.scan_emptied = True  # nobody waits, see `steady_head`
                 fruitless = 0
             elif population:
                 # One pass. First those that run.
                 cut, held = longest, False
-                if shaped:
-                    if cuts and population > 1:
-                        cut = self.prompt_cut(population)
-                    if paced:
-                        self.step = step
-                        held = self.prefill_is_held()
-                left = tokens_per_step - decodes
+                if limits_prompts:
+                    cut, held = self.prompt_limits(population, step)
+                left = budget - decodes
                 need = opening[step % size]
                 enough = left >= 0
                 prompts: list[Sequence] = []  # that get tokens in this step, and
@@ -219,8 +194,7 @@ class Replica(ReplicaState):
                 if enough and need <= free:
                     free -= need
                     served, context = decodes, computed + decodes
-                    if cache:
-                        cache.table.owed += need
+                    if cache and cache.is_shared:
                         if self.continued and (prompts or waiting):
                             self.step, self.in_flight = step, in_flight
                             self.register_pass(prompts)
@@ -236,26 +210,16 @@ class Replica(ReplicaState):
                     scarce = scarce_pass(self, cut, held=held, budget_suffices=enough)
                     decodes, computed, free = self.num_decodes, self.computed, self.free
                     served, context, left = scarce.decodes, scarce.context, scarce.budget
+                    prompts, sums = scarce.prompts, scarce.sums
                     preempted, starved = scarce.preempted, scarce.starved
-                    prompts = [seq for seq, _ in scarce.chunks]
-                    sums = [(want, seq.computed - want) for seq, want in scarce.chunks]
-                    if preempted:
-                        left = tokens_per_step - served - sum(want for want, _ in sums)
                 # Then those that wait.
-                if paced and prompts:
-                    self.last_prefill = step
                 if waiting and left > 0 and not preempted and len(running) < slots:
-                    self.free = free
-                    left = admit(prompts, sums, left, cut, start, held)
-                    free = self.free
+                    left, free = admit(prompts, sums, left, cut, start, held, free)
                     if len(running) > max_running:
                         max_running = len(running)
-                if paced:
-                    if self.admitted_prefill:
-                        self.last_prefill = step
-                    self.admitted_prefill = False
-                    if not (held or preempted):
-                        self.scan_emptied = not waiting
+                if paces:
+                    went_on = bool(prompts) and prompts[0].admission <= sorted_in
+                    self.note_prefill(step, went_on=went_on, scanned=not (held or preempted))
                 if prompts:
                     dt = mixed(served, context, sums)
                 elif served:
@@ -263,23 +227,21 @@ class Replica(ReplicaState):
                     dt = base + slope * context
                 else:
                     # Nothing to run: take in what is in flight, or wait for an arrival.
-                    fruitless += 1
                     waits = not preempted and not in_flight
                     if waits and coming is None:
                         if not is_open:
                             end = "stalled"
                             break
-                        fruitless -= 1  # this pass is made once more when somebody comes
+                        # This pass is made once more when somebody comes.
                         self.is_idle, next_arrival = True, -inf
                         continue
+                    fruitless += 1
                     if preempted or not asynchronous:
                         empty_passes += 1
-                        if recorder:
-                            self.free = free
-                            recorder.empty(self, now, start, preempted)
-                    if watch:
-                        watch.interrupted(start, preempted)
-                        watch.load(start, len(running), len(waiting), config.usable_blocks - free)
+                    if observers:
+                        self.free = free
+                        counts = bool(preempted) or not asynchronous
+                        observers.nothing(self, now, start, preempted, counts=counts)
                     if waits:
                         idle_s += next_arrival - start
                         start = next_arrival
@@ -288,9 +250,9 @@ class Replica(ReplicaState):
                         in_flight = False
                         request_seconds += population * (now - counted_s)
                         counted_s = now
-                        self.num_decodes, self.computed, self.free = decodes, computed, free
-                        self.release(landing)
-                        decodes, computed, free = self.num_decodes, self.computed, self.free
+                        self.step, self.num_decodes, self.computed = step, decodes, computed
+                        free = release(landing, step, free)
+                        decodes, computed = self.num_decodes, self.computed
                         population -= len(landing)
                         if landing and is_open:
                             next_arrival = -inf
@@ -299,17 +261,14 @@ class Replica(ReplicaState):
                         end = "livelock"
                         break
                     continue
-                if recorder:
-                    self.step, self.free = step, free
-                    chunks = [(s, want) for s, (want, _) in zip(prompts, sums, strict=True)]
-                    recorder.executed(self, now, start, dt, chunks, starved, preempted)
-                if watch:
-                    chunks = [(s, want) for s, (want, _) in zip(prompts, sums, strict=True)]
-                    watch.passed(start, dt, served, chunks, starved, preempted, landing)
-                    watch.load(start, len(running), len(waiting), config.usable_blocks - free)
+                if observers:
+                    self.step, self.free, times = step, free, (now, start, dt)
+                    observers.executed(
+                        self, times, served, prompts, sums, starved, preempted, landing
+                    )
                 # The step runs.
                 step += 1
-                tokens += tokens_per_step - left
+                tokens += budget - left
                 computed += served
                 if asynchronous:
                     now = start
@@ -345,17 +304,19 @@ class Replica(ReplicaState):
                         if windows:
                             windows.add(seq, seq.computed)
                         last = seq.last_step = step - 2 + seq.end - seq.outputs
-                        if last < next_last:
-                            next_last = last
-                        last = last << ADMISSION_BITS | seq.admission
-                        heappush(calendar, last)
-                        due_at[last] = seq
+                        if last in ending:
+                            ending[last].append(seq)
+                        else:
+                            ending[last] = [seq]
+                            heappush(calendar, last)
+                            if last < next_last:
+                                next_last = last
                         if not seq.outputs:
                             seq.first_token_s = start
-                        if cache and seq.request.reused:
+                        if cache and cache.is_shared and seq.request.reused:
                             self.continued[seq] = None
                     sorted_in = self.num_admissions
-                    if recorder:
+                    if observers:
                         self.last_in_prompt = sorted_in
                     blocked = False
                 else:
@@ -368,8 +329,8 @@ class Replica(ReplicaState):
                 # Nobody is left but a step is under way.
                 now = start
                 in_flight = False
-                if recorder:
-                    recorder.close([], self)
+                if observers:
+                    observers.taken_in(self, [])
                 continue
             elif coming is None:
                 if not is_open:
@@ -377,55 +338,54 @@ class Replica(ReplicaState):
                 self.is_idle, next_arrival = True, -inf
                 continue
             else:
-                if watch:
-                    watch.load(start, 0, 0, 0)
+                if observers:
+                    observers.idle(start)
                 idle_s += next_arrival - start
                 now = start = next_arrival
                 continue
 
             # Who got the last token in this step?
             if landing or next_last < step:
+                was_wasteful, wasteful = wasteful, False
                 finished: list[Sequence] = []
-                wasteful = False
-                bound = step << ADMISSION_BITS
-                while calendar[0] < bound:
-                    due = due_at.pop(heappop(calendar), None)
-                    if due is None:
-                        continue
-                    finished.append(due)
-                    due.finish_s = start
-                    blocked = False
+                while next_last < step:
+                    finished += ending.pop(heappop(calendar))
+                    next_last = calendar[0]
+                if len(finished) > 1:
+                    finished.sort(key=by_admission)
+                for seq in finished:
+                    seq.finish_s = start
                     if asynchronous:
-                        due.landing = True
-                        if due.stops:
+                        seq.landing = True
+                        if seq.stops:
                             wasteful = True
                             continue
                     decodes -= 1
-                    computed -= step + due.offset
+                    computed -= step + seq.offset
                     if windows:
-                        windows.remove(due, step + due.offset)
-                    opening[due.phase] -= 1
-                    due.phase = NO_STEP
-                next_last = calendar[0] >> ADMISSION_BITS
+                        windows.remove(seq, step + seq.offset)
+                    opening[seq.phase] -= 1
+                    seq.phase = NO_STEP
                 if asynchronous:
                     finished, landing = landing, finished
+                blocked = False
                 if finished:
-                    blocked = False
                     request_seconds += population * (now - counted_s)
                     counted_s = now
                     population -= len(finished)
                     if is_open:
                         next_arrival = -inf
-                    self.step = step
-                    self.num_decodes, self.computed, self.free = decodes, computed, free
-                    self.release(finished)
-                    decodes, computed, free = self.num_decodes, self.computed, self.free
-                elif recorder and (in_flight or not asynchronous):
+                    if was_wasteful:
+                        self.step, self.num_decodes, self.computed = step, decodes, computed
+                    free = release(finished, step, free)
+                    if was_wasteful:
+                        decodes, computed = self.num_decodes, self.computed
+                elif observers and (in_flight or not asynchronous):
                     self.free = free
-                    recorder.close([], self)
-            elif recorder and (in_flight or not asynchronous):
+                    observers.taken_in(self, [])
+            elif observers and (in_flight or not asynchronous):
                 self.free = free
-                recorder.close([], self)
+                observers.taken_in(self, [])
             in_flight = asynchronous
 
         yield self.outcome_of(

@@ -14,16 +14,18 @@ class PrefixCache:
         self.block_size = block_size
         self.table = BlockTable(usable_blocks)
         self.book = KeyBook(block_size)
+        self.is_shared = False  # a request has come that others may have something in common with
 
     def take(self, number: int) -> None:
-        """Blocks for requests, from the front of the free queue; the caller knows there are."""
-        self.table.owed += number
+        """Take blocks from the front of the free queue; the caller knows there are as many."""
+        self.table.settle(self.table.count - number)
 
     def find(self, seq: Sequence) -> list[Block]:
-        """The blocks that its known tokens hit; at least one token is left to compute."""
+        """The blocks that its known tokens hit; at least one token is left to compute.
+
+        As every method here, it goes by the table as it is settled.
+        """
         found: list[Block] = []
-        if self.table.owed:
-            self.table.settle()
         limit = (seq.target - 1) // self.block_size
         copies_of = self.table.found.get  # asked once for every block of every prompt
         for key in seq.keys[:limit]:
@@ -51,16 +53,14 @@ class PrefixCache:
         It holds blocks for `computed` tokens; those full with `registered` tokens are registered.
         """
         size = self.block_size
+        full, held = registered // size, -(-computed // size)
         if not (seq.keys or seq.blocks or preempted):
-            full, held = registered // size, -(-computed // size)
             return self.table.release_nameless(full, held - full)
         if seq.keys:
             self.register(seq, registered)
-        full = registered // size
         if preempted:  # it will look for these when it is resumed
             for position in range(len(seq.blocks), full):
                 seq.blocks.append(self.table.add((seq.index, position)))
         named = seq.blocks
         seq.blocks = []
-        held = -(-computed // size)
         return self.table.release(named, max(0, full - len(named)), held - max(full, len(named)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from heapq import heappush
 
-from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.state import ADMISSION_BITS, ReplicaState
+from capplan.simulator.sequence import NO_STEP, Sequence, by_admission
+from capplan.simulator.state import ReplicaState
+from capplan.simulator.step_time import ChunkSums
 
 
 @dataclass(slots=True)
@@ -16,9 +16,15 @@ class ScarcePass:
     budget: int  # tokens left
     decodes: int = 0
     context: int = 0  # of these decodes, at the end of the step
-    chunks: list[tuple[Sequence, int]] = field(default_factory=list)
+    prompts: list[Sequence] = field(default_factory=list)
+    sums: list[ChunkSums] = field(default_factory=list)  # theirs
     preempted: list[Sequence] = field(default_factory=list)
     starved: set[Sequence] = field(default_factory=set)  # decodes that got nothing
+
+    def add(self, seq: Sequence, tokens: int) -> None:
+        """So many of the computed tokens of a prompt are of this pass."""
+        self.prompts.append(seq)
+        self.sums.append((tokens, seq.computed - tokens))
 
 
 def scarce_pass(
@@ -40,7 +46,7 @@ def _out_of_blocks(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass
     result = ScarcePass(replica.config.max_num_batched_tokens - replica.num_decodes)
     needy = [s for s in running if s.phase == phase]
     if replica.in_prompt:
-        needy = sorted([*needy, *replica.in_prompt], key=lambda s: s.admission)
+        needy = sorted([*needy, *replica.in_prompt], key=by_admission)
     for seq in needy:
         if seq not in running:
             break
@@ -56,15 +62,18 @@ def _out_of_blocks(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass
             result.preempted.append(victim)
         if seq not in running:
             break
-        _take(replica, need)
+        replica.free -= need
         if seq.last_step == NO_STEP:
             seq.computed += want
             result.budget -= want
-            result.chunks.append((seq, want))
+            result.add(seq, want)
     result.decodes = replica.num_decodes
     result.context = replica.computed + replica.num_decodes
     if replica.cache is not None:
-        replica.register_pass([seq for seq, _ in result.chunks])
+        replica.register_pass(result.prompts)
+    # Victims were counted in the budget; now that it has done its work, it says what is left.
+    result.budget = replica.config.max_num_batched_tokens - result.decodes
+    result.budget -= sum([tokens for tokens, _ in result.sums])
     return result
 
 
@@ -103,7 +112,7 @@ def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
             if replica.config.policy == "fcfs":
                 break
             continue
-        _take(replica, need)
+        replica.free -= need
         if not decode:
             seq.computed += want
         if replica.cache is not None:
@@ -117,7 +126,7 @@ def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
     for seq in order:
         if seq.last_step == NO_STEP:
             if seq in served:
-                result.chunks.append((seq, served[seq]))
+                result.add(seq, served[seq])
         elif seq in served:
             result.decodes += 1
             result.context += step + seq.offset + 1
@@ -132,12 +141,6 @@ def _in_order(replica: ReplicaState, cut: int, *, held: bool) -> ScarcePass:
     return result
 
 
-def _take(replica: ReplicaState, blocks: int) -> None:
-    replica.free -= blocks
-    if replica.cache is not None:
-        replica.cache.take(blocks)
-
-
 def _starve(replica: ReplicaState, seq: Sequence) -> None:
     """The step passes a decode by: everything about it is due one step later."""
     replica.opening[seq.phase] -= 1
@@ -148,8 +151,5 @@ def _starve(replica: ReplicaState, seq: Sequence) -> None:
     replica.opening[seq.phase] += 1
     seq.starved_at = replica.step
     if not seq.landing:  # a landing one has sampled its last token already
-        del replica.due_at[seq.last_step << ADMISSION_BITS | seq.admission]
-        seq.last_step += 1
-        due = seq.last_step << ADMISSION_BITS | seq.admission
-        replica.due_at[due] = seq
-        heappush(replica.calendar, due)
+        replica.ending[seq.last_step].remove(seq)
+        replica.ends_in(seq.last_step + 1, seq)

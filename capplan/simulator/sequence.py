@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
+from operator import attrgetter
 
 from capplan.simulator.blocks import Block
 from capplan.simulator.requests import Request, RequestRecord
 
 NO_STEP = -1
 new_record = tuple.__new__
+by_admission = attrgetter("admission")  # the order of the running list
 
 
 class Sequence:

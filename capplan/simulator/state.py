@@ -6,54 +6,21 @@ a block in steps of each phase) and an entry in a calendar of last steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
-from collections.abc import Sequence as Items
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappush
 
-from capplan.simulator.blocks import Block
 from capplan.simulator.config import SchedulerConfig, rejection_reason
+from capplan.simulator.observers import Observers, StepObserver
 from capplan.simulator.open_form import OpenForm
 from capplan.simulator.prefix_cache import PrefixCache
 from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Rejection, Request, RequestRecord
-from capplan.simulator.sequence import NO_STEP, Sequence
-from capplan.simulator.step_time import ChunkSums, StepTime
+from capplan.simulator.sequence import NO_STEP, Sequence, by_admission
+from capplan.simulator.step_time import StepTime
 from capplan.simulator.watch import CounterWatch, Watch
 from capplan.simulator.windows import WindowCounters
 
-ADMISSION_BITS = 32
-
-
-class Observer(Protocol):
-    """Is told what happens in every pass. It changes nothing; see `recorder`."""
-
-    def empty(
-        self, replica: ReplicaState, now: float, start: float, preempted: Items[Sequence]
-    ) -> None:
-        """A pass scheduled nothing."""
-
-    def executed(
-        self,
-        replica: ReplicaState,
-        now: float,
-        start: float,
-        dt: float,
-        chunks: list[tuple[Sequence, int]],
-        starved: Set[Sequence],
-        preempted: Items[Sequence],
-    ) -> None:
-        """A pass scheduled something; the counters have not moved on yet."""
-
-    def stretch(
-        self, replica: ReplicaState, first: int, steps: int, now: float, start: float, computed: int
-    ) -> None:
-        """`steps` steps of decodes only, from step `first` on."""
-
-    def close(self, finished: list[Sequence], replica: ReplicaState) -> None:
-        """The result of the oldest step is taken in."""
-
-    def released(self, replica: ReplicaState) -> None:
-        """The blocks of the requests that finished are free."""
+FOREVER = 1 << 62  # a step that is never reached
 
 
 class ReplicaState(OpenForm):
@@ -64,19 +31,21 @@ class ReplicaState(OpenForm):
         config: SchedulerConfig,
         step_time: StepTime,
         on_finish: Callable[[RequestRecord], object],
-        recorder: Observer | None = None,
+        recorder: StepObserver | None = None,
         *,
         reject: bool = True,
         watch: Watch | None = None,
     ) -> None:
         super().__init__(on_finish)
         self.config = config
-        self.watch = CounterWatch(watch) if watch else None
         self.step_time = step_time
         self.windows = WindowCounters(step_time) if step_time.windows else None
         if recorder and self.windows:
             raise ValueError("steps are recorded for step times without attention windows only")
-        self.recorder = recorder
+        self.observers: Observers | None = None
+        if recorder or watch:
+            self.observers = Observers(recorder, CounterWatch(watch) if watch else None)
+        self.records_steps = recorder is not None
         self.reject = reject
         # Requests of fewer tokens need no closer look before they are accepted.
         self.harmless = min(config.max_model_len, config.usable_blocks * config.block_size)
@@ -94,10 +63,10 @@ class ReplicaState(OpenForm):
         self.running: dict[Sequence, None] = {}  # in order of admission
         self.in_prompt: list[Sequence] = []  # running, prompt not computed; in the same order
         self.continued: dict[Sequence, None] = {}  # running decodes that others may look into
-        # By last step and admission, in one number: a heap, and the decodes. What has left is in
-        # the heap only. The last entry is never reached.
-        self.calendar = [1 << 4 * ADMISSION_BITS]
-        self.due_at: dict[int, Sequence] = {}
+        # Decodes by the step that samples their last token, and a heap of these steps. The last
+        # of them is never reached, and there may be some of which all decodes have left.
+        self.ending: dict[int, list[Sequence]] = {}
+        self.calendar = [FOREVER]
         self.opening = [0] * config.block_size  # decodes by the phase in which they open a block
         self.step = 0  # number of the next step
         self.num_decodes = 0
@@ -108,6 +77,13 @@ class ReplicaState(OpenForm):
         self.admitted_prefill = False
         self.scan_emptied = False  # the last admission scan emptied the queue
         self.num_preemptions = self.num_admissions = 0
+        # Is a prompt cut short, or held back for a while?
+        cuts = config.long_prefill_token_threshold or config.long_prefill_token_threshold_adaptive
+        self.cuts, self.paces = bool(cuts), config.prefill_schedule_interval > 1
+        # May a blocked head of the queue be taken to stay so while decodes only go on?
+        self.steady_head = not (self.paces or config.long_prefill_token_threshold_adaptive) and (
+            config.scheduler_reserve_full_isl or not config.enable_prefix_caching
+        )
         self.last_in_prompt = 0  # for the recorder: later admissions are of this pass
         self.landing: list[Sequence] = []  # while it pauses: their last token is under way
 
@@ -129,6 +105,7 @@ class ReplicaState(OpenForm):
                     continue
             if cache is not None and (request.prefix or request.reused):
                 seq.keys = cache.book.keys(request)
+                cache.is_shared = True
             index += 1
             yield seq
 
@@ -146,20 +123,26 @@ class ReplicaState(OpenForm):
 
     # The rare parts of a pass.
 
-    def prompt_cut(self, population: int) -> int:
-        """Tokens that one prompt may get in a step, with others in the engine."""
-        config = self.config
-        cut = config.long_prefill_token_threshold
-        if config.long_prefill_token_threshold_adaptive:
-            cut = max(cut, config.max_num_batched_tokens // population)
-        return cut or config.max_model_len
+    def prompt_limits(self, population: int, step: int) -> tuple[int, bool]:
+        """Tokens that one prompt may get in a step, and whether prefill is held back in it."""
+        config, cut = self.config, self.config.max_model_len
+        if self.cuts and population > 1:
+            cut = config.long_prefill_token_threshold
+            if config.long_prefill_token_threshold_adaptive:
+                cut = max(cut, config.max_num_batched_tokens // population)
+        if not self.paces or self.last_prefill == NO_STEP or not self.scan_emptied:
+            return cut, False
+        # Within `prefill_schedule_interval` steps of the last prefill, if nobody waits for it.
+        soon = step - self.last_prefill < config.prefill_schedule_interval
+        return cut, soon and len(self.running) > len(self.in_prompt)
 
-    def prefill_is_held(self) -> bool:
-        """Within `prefill_schedule_interval` steps of the last prefill, if nobody waits for it."""
-        if self.last_prefill == NO_STEP or not self.scan_emptied:
-            return False
-        soon = self.step - self.last_prefill < self.config.prefill_schedule_interval
-        return soon and len(self.running) > len(self.in_prompt)
+    def note_prefill(self, step: int, *, went_on: bool, scanned: bool) -> None:
+        """For `prompt_limits`: a pass served prompts that run, or admitted; was the queue read?"""
+        if went_on or self.admitted_prefill:
+            self.last_prefill = step
+        self.admitted_prefill = False
+        if scanned:
+            self.scan_emptied = not self.waiting
 
     def registered(self, seq: Sequence, *, served: bool) -> int:
         """Tokens of a decode whose full blocks are registered, within the pass of `step`.
@@ -177,12 +160,21 @@ class ReplicaState(OpenForm):
         """Register what this pass fills, in the order of the running list."""
         cache = self.cache
         assert cache is not None
-        for seq in sorted([*self.continued, *chunks], key=lambda s: s.admission):
+        for seq in sorted([*self.continued, *chunks], key=by_admission):
             if seq.last_step == NO_STEP:
                 cache.register(seq, seq.computed)
             else:
                 served = not seq.landing or seq.stops
                 cache.register(seq, self.registered(seq, served=served))
+
+    def ends_in(self, step: int, seq: Sequence) -> None:
+        """Put a decode into the calendar."""
+        seq.last_step = step
+        if step in self.ending:
+            self.ending[step].append(seq)
+        else:
+            self.ending[step] = [seq]
+            heappush(self.calendar, step)
 
     def remove_decode(self, seq: Sequence) -> None:
         """Take a decode out of the counters, within the pass of `step`."""
@@ -215,12 +207,13 @@ class ReplicaState(OpenForm):
             registered = self.registered(seq, served=served)
             self.continued.pop(seq, None)
             if not seq.landing:
-                del self.due_at[seq.last_step << ADMISSION_BITS | seq.admission]
+                self.ending[seq.last_step].remove(seq)
             if not seq.landing or seq.stops:
                 self.remove_decode(seq)
         if self.cache is None:
             self.free += -(-computed // self.block_size)
         else:
+            self.cache.table.settle(self.free)
             self.free += self.cache.leave(seq, computed, registered, preempted=comes_back)
 
     def drop(self, seq: Sequence) -> None:
@@ -238,33 +231,6 @@ class ReplicaState(OpenForm):
         if self.cache is not None:
             self.cache.table.clear(self.config.usable_blocks)
 
-    def release(self, finished: list[Sequence]) -> None:
-        """Requests whose last token has been taken in leave, in scheduling order.
-
-        `step` is the number of the next pass.
-        """
-        size, running, cache, recorder = self.block_size, self.running, self.cache, self.recorder
-        if recorder:
-            recorder.close(finished, self)
-        for seq in finished:
-            seq.finished = True
-            if seq in running:
-                del running[seq]
-                registered = computed = seq.prompt + seq.end - 1
-                if seq.stops and seq.landing:  # one more decode is on its way
-                    computed = self.step + seq.offset
-                    self.remove_decode(seq)
-                if cache is None:
-                    self.free += -(-computed // size)
-                else:
-                    self.continued.pop(seq, None)
-                    self.free += cache.leave(seq, computed, registered, preempted=False)
-            else:  # preempted with its last token on the way
-                self.waiting.remove(seq)
-            self.on_finish(seq.record())
-        if recorder:
-            recorder.released(self)
-
     def steps_with_blocks(self, steps: int, step: int, decodes: int, free: int) -> int:
         """How many of the next steps find the blocks that decodes open in them."""
         size, opening = self.block_size, self.opening
@@ -275,82 +241,6 @@ class ReplicaState(OpenForm):
             free -= opening[(step + done) % size]
             done += 1
         return done
-
-    def admit(
-        self,
-        prompts: list[Sequence],
-        sums: list[ChunkSums],
-        budget: int,
-        cut: int,
-        start: float,
-        held: bool,
-    ) -> int:
-        """Move requests from the queue to the running list until one does not fit.
-
-        Says what is left of the budget. Sets `admitted_prefill` if one had more than a token to
-        compute.
-        """
-        cache, waiting, running, size = self.cache, self.waiting, self.running, self.block_size
-        free, slots = self.free, self.slots
-        while budget > 0 and waiting and len(running) < slots:
-            seq = waiting[0]
-            gap, spare, hit = seq.target, free, 0
-            found: list[Block] = []
-            if cache and (seq.keys or seq.num_preemptions):
-                found = cache.find(seq)
-                if found:
-                    hit = len(found) * size
-                    gap -= hit
-                    spare += sum([block.uses > 0 for block in found])
-            want = gap
-            if want > cut:
-                want = cut
-            if held and gap > 1:
-                break
-            if want > budget:
-                if not self.chunked_prefill:
-                    break
-                want = budget
-            if running:
-                spare -= self.watermark_blocks
-            needed = -(-(hit + want) // size)
-            if needed > spare:
-                break
-            # `spare` blocks hold the whole prompt if they hold it to the last token.
-            if want < gap and seq.target > spare * size and self.whole(seq) > spare:
-                break
-            waiting.popleft()
-            running[seq] = None
-            self.num_admissions += 1
-            seq.admission = self.num_admissions
-            seq.computed = hit + want
-            free -= needed
-            if cache:
-                if found:
-                    held_now = cache.table.hold(found)
-                    free += len(found) - held_now
-                    needed -= len(found)
-                cache.take(needed)
-                seq.blocks = found
-                if seq.keys:
-                    cache.register(seq, seq.computed)
-            budget -= want
-            if gap > 1:
-                self.admitted_prefill = True
-            if seq.num_preemptions:
-                seq.later_hits = (*seq.later_hits, hit)
-            else:
-                seq.first_scheduled_s, seq.first_hit = start, hit
-            prompts.append(seq)
-            sums.append((want, hit))
-        self.free = free
-        return budget
-
-    def whole(self, seq: Sequence) -> int:
-        """Blocks for all known tokens that an admission must find, as far as the model goes."""
-        if not self.whole_prompt_must_fit:
-            return 0
-        return -(-min(seq.target, self.config.max_model_len) // self.block_size)
 
     def outputs(self, seq: Sequence) -> int:
         """Output tokens that a request has got so far."""

@@ -117,12 +117,13 @@ def _first_fault(spec: type[Spec], document: Document, error: ValidationError) -
     # A misspelt field is also a missing one; the misspelling is the useful message.
     fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     original = fault.get("ctx", {}).get("error")
-    path = _path_in_file(fault["loc"], document)
+    steps = _steps(fault["loc"], document)
+    path = [step for step in steps if not isinstance(step, _Tag)]
     if isinstance(original, SpecError):
         path += original.path
     if fault["type"] in ("union_tag_invalid", "union_tag_not_found"):
         path.append(_tag_field(fault))
-    message, hint = _explain(spec, fault, original, _dotted(path), path)
+    message, hint = _explain(spec, fault, original, path, steps)
     more = len(faults) - 1
     if more:
         message += f" (and {more} more {'fault' if more == 1 else 'faults'} in this file)"
@@ -130,12 +131,17 @@ def _first_fault(spec: type[Spec], document: Document, error: ValidationError) -
 
 
 def _explain(
-    spec: type[Spec], fault: Any, original: Any, name: str, path: Sequence[str | int]
+    spec: type[Spec],
+    fault: Any,
+    original: Any,
+    path: Sequence[str | int],
+    steps: Sequence[str | int],
 ) -> tuple[str, str | None]:
     """Message and hint in our words; pydantic's stand in where we have none."""
+    name = _dotted(path)
     kind, context, given = fault["type"], fault.get("ctx", {}), fault["input"]
     if kind == "extra_forbidden":
-        known = _field_names(spec, fault["loc"][:-1])
+        known = _field_names(spec, steps[:-1])
         hint = did_you_mean(str(path[-1])[:100], known) or (
             f"known here: {', '.join(sorted(known))}" if known else None
         )
@@ -202,9 +208,15 @@ def shown(value: Any) -> str:
     return f"`{text[:60]}...`" if len(text) > 60 else f"`{text}`"
 
 
-def _path_in_file(loc: Sequence[str | int], document: Document) -> list[str | int]:
-    """The steps that a reader of the file sees: pydantic adds the tag of a union, and `[key]`."""
-    path: list[str | int] = []
+class _Tag(str):
+    """A step of pydantic's that no reader of the file sees: the tag of a union, or `[key]`."""
+
+    __slots__ = ()
+
+
+def _steps(loc: Sequence[str | int], document: Document) -> list[str | int]:
+    """The steps to a fault, with those that pydantic adds marked."""
+    found: list[str | int] = []
     value = document.data
     for at, step in enumerate(loc):
         if isinstance(value, dict) and step in value:
@@ -212,11 +224,12 @@ def _path_in_file(loc: Sequence[str | int], document: Document) -> list[str | in
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
             value = value[step]
         elif step == "[key]" or (isinstance(value, dict) and _is_tag(value, step, loc[at + 1 :])):
+            found.append(_Tag(step))
             continue
         else:
             value = None
-        path.append(step)
-    return path
+        found.append(step)
+    return found
 
 
 def _is_tag(value: dict[str, Any], step: str | int, rest: Sequence[str | int]) -> bool:
@@ -256,10 +269,12 @@ def _models_at(spec: type[BaseModel], path: Sequence[str | int]) -> list[type[Ba
     here: list[Any] = [spec]
     for step in path:
         models = [m for annotation in here for m in _models_in(annotation)]
+        if isinstance(step, _Tag):
+            here = [m for m in models if step in _literals(m)] or here
+            continue
         named = [m.model_fields[step].annotation for m in models if step in m.model_fields]
-        # A step that names no field is the tag of a union, an index or a key of a free mapping.
-        tagged = [m for m in models if step in _literals(m)]
-        here = named or tagged or here
+        # A step that names no field is an index or a key of a free mapping.
+        here = named or here
     return [m for annotation in here for m in _models_in(annotation)]
 
 
