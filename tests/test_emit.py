@@ -322,6 +322,9 @@ def test_switches_are_spelt_as_the_version_has_them(
         ("gpus --emit kubernetis", "`kubernetes`"),
         ("emit tests/data/plans/llama-70b.yaml --format yaml", "one of: vllm"),
         ("emit tests/data/plans/deepseek-sglang.yaml --read-rate 5", "--read-rate"),
+        ("emit tests/data/plans/mi300x.yaml --repository 'a b'", "is no repository"),
+        ("emit no-such-plan.yaml", "no-such-plan.yaml"),
+        ("gpus --emit vllm --json", "two forms of one answer"),
         ("gpus --hardware tpu-v6e --model llama-3.1-8b --emit kubernetes", "are not written"),
     ],
 )

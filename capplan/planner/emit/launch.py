@@ -154,6 +154,7 @@ def _wanted(
         flags=flags,
         stored_format=model.stored_format,
         activation_dtype=model.activation_dtype,
+        max_context_tokens=model.max_context_tokens,
     )
     if wanted.gpus > hardware.node.gpus:
         raise UnsupportedError(

@@ -49,7 +49,7 @@ def options(wanted: Wanted, version: str) -> Words:
     if wanted.kv_dtype:
         values = _KV_SINCE_0_11 if key >= (0, 11) else _KV
         words.add("--kv-cache-dtype", known(wanted.kv_dtype, values, "kv_cache_dtype"))
-    words.setting("--max-model-len", flags.max_model_len, "max_model_len")
+    words.setting("--max-model-len", flags.max_model_len, f"max_model_len{wanted.own_length}")
     words.setting("--max-num-seqs", flags.max_num_seqs, "max_num_seqs")
     words.setting(
         "--max-num-batched-tokens", flags.max_num_batched_tokens, "max_num_batched_tokens"
