@@ -332,10 +332,18 @@ def test_bad_input(line: str, words: str) -> None:
     assert words in refused(line)
 
 
-def test_a_replica_over_nodes_is_refused(tmp_path: Path) -> None:
+def test_a_replica_over_nodes_has_commands_and_no_manifest(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text("model: deepseek-v3\nhardware: h100\ndeployment: {tp: 8, pp: 2}\n")
-    assert "spans nodes of 8" in refused(f"emit {file}")
+    for form in MANIFESTS:
+        assert "spans nodes of 8" in refused(f"emit {file} --format {form}")
+    _, text = run_command(f"emit {file} --format vllm")
+    assert text.index("ray start --head") < text.index("vllm serve")
+    assert "--distributed-executor-backend=ray" in text
+    _, text = run_command(f"emit {file} --format sglang")
+    assert "--nnodes=2" in text
+    assert "--pp-size=2" in text
+    assert "not written" in refused(f"emit {file} --format trtllm")
 
 
 def test_a_model_by_path_keeps_it() -> None:

@@ -96,6 +96,7 @@ def launch_of(
         num_spares=spares,
         gpus_per_replica=wanted.gpus,
         gpus_per_node=hardware.node.gpus,
+        nodes_per_replica=_nodes(wanted, hardware, profile.engine),
         vendor=vendor,
         gpu_resource=_RESOURCES[vendor],
         num_cpus=2 + wanted.gpus,
@@ -156,15 +157,24 @@ def _wanted(
         activation_dtype=model.activation_dtype,
         max_context_tokens=model.max_context_tokens,
     )
-    if wanted.gpus > hardware.node.gpus:
-        raise UnsupportedError(
-            f"a replica of {wanted.gpus} GPUs spans nodes of {hardware.node.gpus}",
-            hint="only replicas within one node are written; `--emit plan` works for all",
-        )
     if flags.max_model_len is None and profile.engine == "vllm":
         wanted, length_notes = _with_length(wanted, model, hardware, profile)
         notes += length_notes
     return wanted, notes
+
+
+def _nodes(wanted: Wanted, hardware: HardwareSpec, engine: str) -> int:
+    """How many nodes a replica takes, all of them whole where it takes several."""
+    node = hardware.node.gpus
+    nodes = -(-wanted.gpus // node)
+    copies = wanted.dp > 1 and engine == "vllm"
+    if nodes > 1 and (wanted.gpus % node or engine == "tensorrt-llm" or copies):
+        what = f"{wanted.gpus} GPUs spans nodes of {node}"
+        raise UnsupportedError(
+            f"how {ENGINE_NAMES[engine]} starts a replica of {what} is not written",
+            hint="written are vLLM (TP, PP) and SGLang, over whole nodes; or emit the plan",
+        )
+    return nodes
 
 
 def _with_length(
