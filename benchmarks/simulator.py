@@ -39,13 +39,17 @@ def peers_traffic(path: str | None) -> list[tuple[float, int, int]]:
     return rows
 
 
-def heavy_traffic(number: int, shared: bool) -> Iterator[Any]:
-    """24 requests/s of about 1,024 in and 256 out: near saturation of the step time below."""
+# Requests/s near saturation, by step time.
+HEAVY_RATES = {"affine": 24.0, "model": 18.0}
+
+
+def heavy_traffic(number: int, rate: float, shared: bool) -> Iterator[Any]:
+    """Requests of about 1,024 in and 256 out."""
     from capplan.simulator.requests import Request
 
     rng, clock = random.Random(3), 0.0
     for index in range(number):
-        clock += rng.expovariate(24.0)
+        clock += rng.expovariate(rate)
         prompt = min(4096, max(16, round(rng.gauss(1024, 256))))
         output = min(1024, max(8, round(rng.gauss(256, 64))))
         prefix: tuple[tuple[str, int], ...] = ()
@@ -90,7 +94,7 @@ def ours(case: str, trace: str | None) -> dict[str, Any]:
         options |= {"max_num_batched_tokens": BUDGET, "max_num_seqs": 256}
     else:
         number = 1_000_000 if traffic == "million" else 100_000
-        requests = heavy_traffic(number, caching == "shared")
+        requests = heavy_traffic(number, HEAVY_RATES[timer], caching == "shared")
         if traffic == "heavy":
             requests = list(requests)
         options |= {"max_num_batched_tokens": 8192, "max_num_seqs": 512}

@@ -324,7 +324,7 @@ def test_an_estimate_is_no_list_price(name: str) -> None:
         ("b200-sxm-180gb", {"bf16": 0.654, "fp16": 0.654, "fp8": 0.527, "fp4": 0.392}),
         ("h100-sxm-80gb", {"bf16": 0.779, "fp16": 0.779, "fp8": 0.616}),
         ("mi300x", {"bf16": 0.511, "fp16": 0.511}),
-        ("rtx-4090", {}),
+        ("rtx-4090", {"bf16": 0.97, "fp16": 0.97}),
     ],
 )
 def test_golden_measured_shares(name: str, fractions: dict[str, float]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from statistics import median
 
 import pytest
 from hypothesis import given
@@ -12,14 +11,9 @@ from hypothesis import strategies as st
 from capplan.formulas.attention import context_reads
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.batch import Batch, Chunk
-from capplan.performance.rates import (
-    DEFAULT_BANDWIDTH_FRACTION,
-    DEFAULT_GEMM_FRACTION,
-    derated_rates,
-    ideal_rates,
-)
+from capplan.performance.rates import derated_rates, ideal_rates
 from capplan.performance.step import StepModel
-from capplan.specs.catalogue import load_all, load_hardware, load_model
+from capplan.specs.catalogue import load_hardware, load_model
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import kv_bytes_per_sequence, kv_bytes_per_token
 from capplan.specs.model import Layers, ModelSpec
@@ -176,12 +170,3 @@ def test_number_formats_are_those_of_the_schema() -> None:
     schema = ModelSpec.model_json_schema()
     names = schema["$defs"]["Quantization"]["properties"]["format"]["enum"]
     assert set(names) == set(FORMATS)
-
-
-def test_defaults_are_the_catalogues_medians() -> None:
-    measured = [found.spec.measured for found in load_all(HardwareSpec, "hardware")]
-    for name, bits in (("bf16", 16), ("fp8", 8), ("fp4", 4)):
-        fractions = [m.gemm[name].fraction for m in measured if name in m.gemm]  # type: ignore[index]
-        assert DEFAULT_GEMM_FRACTION[bits] == pytest.approx(median(fractions), abs=0.011)
-    bandwidth = [m.memory_bandwidth.fraction for m in measured if m.memory_bandwidth]
-    assert pytest.approx(median(bandwidth), abs=0.015) == DEFAULT_BANDWIDTH_FRACTION

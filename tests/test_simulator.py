@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
+from collections.abc import Hashable
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
@@ -15,7 +16,10 @@ from random_scenarios import scenario as random_scenario
 from capplan.performance.batch import Chunk
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
+from capplan.simulator import content
 from capplan.simulator.config import KvGroup, SchedulerConfig
+from capplan.simulator.content import KeyBook
+from capplan.simulator.core import Replica
 from capplan.simulator.detailed_clock import DetailedReplica
 from capplan.simulator.model_step_time import ModelStepTime
 from capplan.simulator.requests import Outcome, Request
@@ -354,6 +358,46 @@ def test_a_stream_is_read_one_request_ahead() -> None:
     outcome = simulate(stream(), config(), AFFINE, on_finish=sink)  # type: ignore[arg-type]
     assert outcome.records == ()
     assert left[0] == 2000
+
+
+def test_forgetting_what_nobody_can_ask_for_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Numbers of blocks that are neither cached nor anybody's, nor in front of such a block."""
+    forgotten = []
+    forget = KeyBook.forget
+
+    def counted(book: KeyBook, alive: set[Hashable]) -> None:
+        before = len(book)
+        forget(book, alive)
+        forgotten.append(before - len(book))
+        book.limit = 3
+
+    def outcomes() -> list[object]:
+        cases = [random_scenario(seed) for seed in range(250)]
+        for case in cases:
+            case["config"]["enable_prefix_caching"] = True
+        return [simulate(requests_of(c["requests"]), config_of(c), AFFINE) for c in cases]
+
+    expected = outcomes()
+    monkeypatch.setattr(content, "MAX_NUMBERS", 3)
+    monkeypatch.setattr(KeyBook, "forget", counted)
+    assert outcomes() == expected
+    assert sum(forgotten) > 100
+
+
+def test_conversations_for_ever_need_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "MAX_NUMBERS", 2000)
+    turns = []
+    for talk in range(600):
+        first = Request(f"{talk}.0", 1.0 * talk, 100, 60, reused=True)
+        history = (first.own_segment,)
+        second = Request(f"{talk}.1", 1.0 * talk + 0.9, 200, 60, prefix=history, reused=True)
+        turns += [first, second]
+    replica = Replica(config(num_gpu_blocks=200), AFFINE, lambda _: None)
+    assert replica.run(turns).end == "finished"
+    assert replica.cache is not None
+    assert len(replica.cache.book) < 3000  # of 9,600 ever made
 
 
 GROUPS = {

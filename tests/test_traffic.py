@@ -491,7 +491,7 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
 def test_every_default_is_named_with_its_option() -> None:
     told = {found.option: found.value for found in traffic().describe()}
     assert told == {
-        "--qps": "100 req/s",
+        "--qps": "4 req/s",
         "--arrivals": "Poisson",
         "--prompt-tokens": "1,024 tokens",
         "--output-tokens": "256 tokens",

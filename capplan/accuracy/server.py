@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from capplan.accuracy.settings import RunSettings
 from capplan.performance.calibration import UNCALIBRATED, Calibration
+from capplan.performance.engine_families import engine_overheads
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
-from capplan.performance.overheads import EngineOverheads, engine_overheads
+from capplan.performance.overheads import EngineOverheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
 from capplan.simulator.model_step_time import ModelStepTime

@@ -171,7 +171,7 @@ def simulate(
     enable_chunked_prefill: s.EnableChunkedPrefill = None,
     enable_prefix_caching: o.EnablePrefixCaching = None,
     async_scheduling: o.AsyncScheduling = None,
-    qps: o.Qps = None,
+    qps: o.ReplicaQps = None,
     users: s.Users = None,
     think_time: s.ThinkTime = None,
     peak_factor: o.PeakFactor = None,
@@ -242,7 +242,7 @@ def pareto(
     enable_chunked_prefill: s.EnableChunkedPrefill = None,
     enable_prefix_caching: o.EnablePrefixCaching = None,
     async_scheduling: o.AsyncScheduling = None,
-    qps: o.Qps = None,
+    qps: o.ReplicaQps = None,
     users: s.Users = None,
     think_time: s.ThinkTime = None,
     peak_factor: o.PeakFactor = None,
@@ -400,6 +400,14 @@ def calibrate(
         max_num_batched_tokens, workload, concurrency, prompt_tokens, output_tokens,
     )  # fmt: skip
     return answer(results, options, output, as_json, output_format(form))
+
+
+@app.command()
+def schema(what: c.SchemaName) -> int:
+    """The JSON Schema of plan.yaml (`plan`) or .capplan.yaml (`config`), for editors."""
+    from capplan.cli.schema import answer
+
+    return answer(what)
 
 
 @app.command()

@@ -10,7 +10,8 @@ from capplan import units
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.errors import CapplanError, QuantityError, did_you_mean, one_line
-from capplan.planner.emit.launch import READ_BYTES_PER_S, Names, launch_of
+from capplan.planner.emit.launch import READ_BYTES_PER_S, launch_of
+from capplan.planner.emit.names import Names
 from capplan.planner.emit.plan_file import plan_mapping, plan_of
 from capplan.planner.question import Question
 from capplan.render.emit.formats import launch_text

@@ -8,7 +8,7 @@ from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.errors import CapplanError
-from capplan.performance.rates import compute_format, derated_rates
+from capplan.performance.rates import beyond_measured, compute_format, derated_rates
 from capplan.planner import question as q
 from capplan.planner.gpus import plan_fleet
 from capplan.planner.money import require_prices
@@ -171,7 +171,8 @@ def _assume_rates(questions: list[q.Question], plan: GpusPlan, inputs: Inputs) -
         f"{rates.bandwidth_fraction:.0%} of bandwidth",
         "its file: measured",
     )
-    for note in rates.notes:
+    beyond = beyond_measured(rates, chosen.engine.max_num_batched_tokens)
+    for note in (*rates.notes, *((beyond,) if beyond else ())):
         inputs.assume("not measured on this accelerator", note, "its file: measured")
     if hardware.visible_memory_is_estimate:
         inputs.assume("memory that a process sees", "estimated", "its file: memory.visible")

@@ -18,6 +18,10 @@ Qps = Annotated[
     Text,
     _option("--qps", "RATE", "Arrival rate: 100, 300/min or 5M/day [default: 100]."),
 ]
+ReplicaQps = Annotated[
+    Text,
+    _option("--qps", "RATE", "Arrival rate: 4, 300/min or 5M/day [default: 4]."),
+]
 PeakFactor = Annotated[
     Text, _option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")
 ]

@@ -80,6 +80,20 @@ class KernelRates:
             curve.norm,
         )
 
+    def compute_fraction(self, compute: str) -> float:
+        """Share of a peak that large products reach in a running server."""
+        number_format = {"fp4": "nvfp4"}.get(compute, compute)
+        if number_format not in FORMATS:
+            number_format = "bf16"
+        return self.product(number_format, compute).flops_per_s / self._peak(compute)
+
+    @property
+    def bandwidth_fraction(self) -> float:
+        """Share of the bandwidth at which 16-bit weights are streamed."""
+        peaks = self.hardware.compute.peak
+        compute = "bf16" if "bf16" in peaks else str(next(iter(peaks)))
+        return self.product("bf16", compute).bytes_per_s / self.hardware.memory.bandwidth
+
     def _measured_compute(self, number_format: str, compute: str, curve: ProductCurve) -> float:
         """The accelerator's own share of peak where its file has one for such products."""
         own = self.hardware.measured.gemm.get(compute)  # type: ignore[call-overload]
@@ -92,9 +106,8 @@ class KernelRates:
 
     def experts(self, families: tuple[str, ...], number_format: str, compute: str) -> KernelRate:
         """The grouped products of one layer's experts; of ``families`` the first that is known."""
-        known = self.architecture.experts
-        family = next((name for name in families if name in known), next(iter(known)))
-        name, curve = _curve(known[family], number_format)
+        family, name = self.expert_curve(families, number_format)
+        curve = self.architecture.experts[family][name]
         factor = self.architecture.serving.experts.get(family, {}).get(name, _NO_CORRECTION)
         return KernelRate(
             self._flops(compute, _share(curve.compute, factor.compute)),
@@ -103,6 +116,16 @@ class KernelRates:
             curve.norm,
             curve.tile,
         )
+
+    def expert_curve(self, families: tuple[str, ...], number_format: str) -> tuple[str, str]:
+        """Family and format of the curve that stands for these experts."""
+        known = self.architecture.experts
+        family = next((name for name in families if name in known), next(iter(known)))
+        return family, _curve(known[family], number_format)[0]
+
+    def product_curve(self, number_format: str) -> str:
+        """The format of the curve that stands for dense products."""
+        return _curve(self.architecture.products, number_format)[0]
 
     def attention(self, compute: str) -> AttentionRates:
         curve, serving = self.architecture.attention, self.architecture.serving
@@ -123,9 +146,11 @@ class KernelRates:
         fixed = curve.fixed * self.architecture.serving.fixed * self.fixed_factor
         return KernelRate(float("inf"), self._bandwidth(curve.bandwidth), fixed, 1.0)
 
+    def _peak(self, compute: str) -> float:
+        return self.hardware.compute.peak[compute]  # type: ignore[index]
+
     def _flops(self, compute: str, share: float) -> float:
-        peak = self.hardware.compute.peak[compute]  # type: ignore[index]
-        return peak * min(MOST_FRACTION, share * self.compute_factor)
+        return self._peak(compute) * min(MOST_FRACTION, share * self.compute_factor)
 
     def _bandwidth(self, share: float) -> float:
         return self.hardware.memory.bandwidth * min(MOST_FRACTION, share * self.bandwidth_factor)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from capplan.specs.engine_performance import EnginePerformance
-
 
 @dataclass(frozen=True, slots=True)
 class EngineOverheads:
@@ -36,18 +34,3 @@ class EngineOverheads:
 
 
 NO_ENGINE = EngineOverheads()
-
-
-def engine_overheads(spec: EnginePerformance) -> EngineOverheads:
-    """A family's figures."""
-    return EngineOverheads(
-        name=spec.name,
-        step_s=spec.step,
-        sequence_s=spec.sequence,
-        launch_s_per_layer=spec.launch_per_layer,
-        fixed_factor=spec.fixed_factor,
-        front_end_s=spec.front_end,
-        prompt_token_s=spec.prompt_token,
-        cuda_graph_max_bs=spec.cuda_graph_max_bs,
-        expert_backends=spec.expert_backends,
-    )

@@ -5,19 +5,15 @@ Where an accelerator has no measurement of its own, a documented default is used
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from capplan.errors import UnsupportedError
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
 from capplan.performance.kernel_rates import KernelRates
-from capplan.specs.architecture import Serving, architecture_of
-from capplan.specs.hardware import AllReduceMeasurement, ComputeFormat, HardwareSpec
+from capplan.specs.architecture import ArchitectureSpec, Serving, architecture_of
+from capplan.specs.hardware import AllReduceMeasurement, HardwareSpec
 
-# Medians over the accelerators of the catalogue that were measured, by bits of the format
-# (docs/model.md; a test compares them). 0.80 of the bandwidth is also what NVIDIA's
-# aiconfigurator assumes for every system.
-DEFAULT_GEMM_FRACTION = {16: 0.75, 8: 0.62, 4: 0.38}
-DEFAULT_BANDWIDTH_FRACTION = 0.80
 DEFAULT_LINK_FRACTION = 0.75  # ring all-reduce over a switched link
 DEFAULT_LINK_LATENCY_S = 5e-6
 # Without a fast link: L40S and RTX PRO 6000 over PCIe reach 0.6 of the link as a pair and
@@ -64,19 +60,14 @@ def derated_rates(
     pp: int = 1,
     fixed_factor: float = 1.0,
 ) -> Rates:
-    """Peaks, bandwidth and all-reduce as measured on this accelerator, or the default.
+    """Peaks, bandwidth and all-reduce as measured, here or on accelerators of its generation.
 
     Notes speak of ``used_format`` only.
     """
-    notes: list[str] = []
-    fractions = {str(name): _gemm_fraction(hardware, name) for name in hardware.compute.peak}
-    measured = hardware.measured.memory_bandwidth
-    bandwidth_fraction = measured.fraction if measured else DEFAULT_BANDWIDTH_FRACTION
-    if used_format is not None and used_format not in hardware.measured.gemm:
-        notes.append(f"{used_format} matrix products: default share of peak")
-    if measured is None:
-        notes.append("memory bandwidth: default share")
     architecture = architecture_of(hardware.architecture)
+    kernels = KernelRates(hardware, architecture, fixed_factor)
+    notes = list(_unmeasured(hardware, architecture, used_format))
+    fractions = {str(name): kernels.compute_fraction(str(name)) for name in hardware.compute.peak}
     all_reduce, note = _all_reduce(hardware, tp)
     if note:
         notes.append(note)
@@ -85,15 +76,36 @@ def derated_rates(
     hop = _all_reduce(hardware, 2)[0] if pp > 1 else None
     return Rates(
         {str(name): peak * fractions[name] for name, peak in hardware.compute.peak.items()},
-        hardware.memory.bandwidth * bandwidth_fraction,
+        hardware.memory.bandwidth * kernels.bandwidth_fraction,
         _served(all_reduce, serving),
         fractions,
-        bandwidth_fraction,
+        kernels.bandwidth_fraction,
         tuple(notes),
-        KernelRates(hardware, architecture, fixed_factor),
+        kernels,
         exchange=_served(exchange, serving),
         hop=_served(hop, serving),
     )
+
+
+def _unmeasured(
+    hardware: HardwareSpec, architecture: ArchitectureSpec, used_format: str | None
+) -> Iterator[str]:
+    """What stands on another accelerator's measurements."""
+    source = f"as {architecture.name}" if architecture.measured_on else "as usual elsewhere"
+    if used_format is not None and used_format not in hardware.measured.gemm:
+        yield f"{used_format} matrix products: {source}"
+    if hardware.measured.memory_bandwidth is None:
+        yield f"memory bandwidth: {source}"
+
+
+def beyond_measured(rates: Rates, tokens: int) -> str | None:
+    """A note where steps of so many tokens leave the range that the curves were measured in."""
+    if rates.kernels is None:
+        return None
+    architecture = rates.kernels.architecture
+    if tokens <= architecture.most_tokens or not architecture.measured_on:
+        return None
+    return f"steps of {tokens:,} tokens: curves were measured up to {architecture.most_tokens:,}"
 
 
 def _served(rate: AllReduceRate | None, serving: Serving) -> AllReduceRate | None:
@@ -117,14 +129,6 @@ def compute_format(hardware: HardwareSpec, number_format: str, activation_dtype:
         f"{hardware.name} has no {wanted} tensor cores, which {number_format} weights need",
         hint=f"weights it computes: {', '.join(has)} (--dtype)" if has else None,
     )
-
-
-def _gemm_fraction(hardware: HardwareSpec, name: ComputeFormat) -> float:
-    measured = hardware.measured.gemm.get(name)
-    if measured is not None:
-        return measured.fraction
-    bits = {"fp8": 8, "int8": 8, "fp4": 4, "int4": 4}.get(name, 16)
-    return DEFAULT_GEMM_FRACTION[bits]
 
 
 def _all_reduce(hardware: HardwareSpec, tp: int) -> tuple[AllReduceRate | None, str | None]:

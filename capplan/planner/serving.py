@@ -8,9 +8,10 @@ from typing import Literal
 
 from capplan import units
 from capplan.errors import CapplanError, UnsupportedError
+from capplan.performance.engine_families import engine_overheads
 from capplan.performance.kv_engine import Deployment
 from capplan.performance.kv_pool import KvPool
-from capplan.performance.overheads import EngineOverheads, engine_overheads
+from capplan.performance.overheads import EngineOverheads
 from capplan.performance.rates import Rates, compute_format, derated_rates
 from capplan.performance.step import StepModel
 from capplan.planner.parallelism import check_tp

@@ -8,6 +8,7 @@ from collections.abc import Sequence as Items
 from capplan.simulator.requests import Request, Segment
 
 MAX_CHAINS = 4096  # kept at a time: system prompts come again and again, conversations do not
+MAX_NUMBERS = 200_000  # kept before those that nobody can ask for any more are forgotten
 
 
 class KeyBook:
@@ -15,7 +16,9 @@ class KeyBook:
 
     def __init__(self, block_size: int) -> None:
         self._block_size = block_size
-        self._numbers: dict[tuple[object, ...], int] = {}
+        self._numbers: dict[tuple[object, ...], int] = {}  # by (number of the block before, ...)
+        self._next = 0
+        self.limit = MAX_NUMBERS
         self._chains: dict[tuple[Segment, ...], list[int]] = {(): []}
 
     def keys(self, request: Request) -> Items[int]:
@@ -74,9 +77,32 @@ class KeyBook:
                 piece: tuple[object, ...] = (key, stream, begin - start)
             else:
                 piece = (key, *_pieces(chain, begin, end))
-            key = self._numbers.setdefault(piece, len(self._numbers))
+            known = self._numbers.get(piece)
+            if known is None:
+                known = self._numbers[piece] = self._next
+                self._next += 1
+            key = known
             keys.append(key)
         return keys
+
+    def __len__(self) -> int:
+        """Numbers that are kept."""
+        return len(self._numbers)
+
+    def forget(self, alive: set[Hashable]) -> None:
+        """Keep the numbers of `alive` blocks and of all that stand before these, and no others.
+
+        Alive is what can be found or may still be registered. A block of which the one before is
+        gone can be found again when that one is computed anew, so that one keeps its number, too.
+        """
+        kept: dict[tuple[object, ...], int] = {}
+        for piece, number in reversed(self._numbers.items()):  # followers come later
+            if number in alive:
+                kept[piece] = number
+                alive.add(piece[0])
+        self._numbers = dict(reversed(kept.items()))
+        self._chains = {(): []}
+        self.limit = max(self.limit, 2 * len(self._numbers))
 
 
 def _pieces(chain: tuple[Segment, ...], begin: int, end: int) -> list[tuple[str, int, int]]:

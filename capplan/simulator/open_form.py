@@ -40,7 +40,7 @@ class OpenForm:
         self.is_idle = True  # it pauses until somebody comes
         self.wake_s: float | None = None  # time to go on from, where it is not its own
         self.num_dropped = 0  # requests taken out while it paused
-        self._inbox: deque[Sequence] = deque()
+        self.inbox: deque[Sequence] = deque()
         self._inside: dict[str, Sequence] = {}
         self._reached_s = 0.0
         self._loop: Iterator[Outcome | None] | None = None
@@ -93,12 +93,12 @@ class OpenForm:
 
     @property
     def _inbox_s(self) -> float:
-        return self._inbox[0].arrival_s if self._inbox else inf
+        return self.inbox[0].arrival_s if self.inbox else inf
 
     @property
     def num_waiting(self) -> int:
         """Submitted and not admitted."""
-        return len(self.waiting) + len(self._inbox)
+        return len(self.waiting) + len(self.inbox)
 
     def submit(self, request: Request) -> str | None:
         """Take in a request at its `arrival_s`; the reason where it can never be served.
@@ -114,7 +114,7 @@ class OpenForm:
             return self.rejected[-1].reason
         self.num_arrivals += 1
         self._inside[request.id] = seq
-        self._inbox.append(seq)
+        self.inbox.append(seq)
         return None
 
     def abort(self, request_id: str) -> bool:
@@ -146,8 +146,8 @@ class OpenForm:
         return tuple(seq.request for seq in lost)
 
     def _take_out_of_everything(self, seq: Sequence) -> None:
-        if seq in self._inbox:
-            self._inbox.remove(seq)
+        if seq in self.inbox:
+            self.inbox.remove(seq)
         else:
             self.drop(seq)
             self.num_dropped += 1
@@ -203,20 +203,20 @@ class OpenForm:
         return self._loop
 
     def _take(self) -> Sequence | None:
-        return self._inbox.popleft() if self._inbox_s < self.horizon_s else None
+        return self.inbox.popleft() if self._inbox_s < self.horizon_s else None
 
     # For the loop.
 
     def hold_back(self, coming: Sequence | None) -> None:
         """Back into the inbox, for the time of a pause."""
         if coming is not None:
-            self._inbox.appendleft(coming)
+            self.inbox.appendleft(coming)
 
     def end_of(self, population: int) -> str:
         """How it ends when it is closed while it pauses."""
-        if not population and not self._inbox:
+        if not population and not self.inbox:
             return "finished"
-        return "stalled" if self.is_idle and not self._inbox else "stopped"
+        return "stalled" if self.is_idle and not self.inbox else "stopped"
 
     def outcome_of(
         self,
@@ -231,7 +231,7 @@ class OpenForm:
         request_seconds: float,
     ) -> Outcome:
         """The sums of the loop, and what only this class knows."""
-        left = sorted([*self.present(), *self._inbox], key=lambda seq: seq.index)
+        left = sorted([*self.present(), *self.inbox], key=lambda seq: seq.index)
         return Outcome(
             end=end,
             end_s=end_s,

@@ -106,6 +106,9 @@ class ReplicaState(OpenForm):
             if cache is not None and (request.prefix or request.reused):
                 seq.keys = cache.book.keys(request)
                 cache.is_shared = True
+                if len(cache.book) > cache.book.limit:
+                    present = [seq, *self.present(), *self.inbox]
+                    cache.book.forget(set(cache.table.found).union(*[s.keys for s in present]))
             index += 1
             yield seq
 

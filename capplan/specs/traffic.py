@@ -24,7 +24,7 @@ from capplan.specs.rates import (
 )
 
 # What a class of requests is where nobody says otherwise.
-DEFAULT_RATE_PER_S = 100.0
+DEFAULT_RATE_PER_S = 4.0  # what one replica of the default question carries within its limits
 DEFAULT_PROMPT_TOKENS = 1024
 DEFAULT_OUTPUT_TOKENS = 256
 DEFAULT_NUM_REQUESTS = 10_000

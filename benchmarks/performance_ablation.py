@@ -1,0 +1,128 @@
+"""What each term of the step model buys: the fit without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from fit_performance import Problem, fit
+from performance_params import Name, World
+from performance_rows import Evaluator
+
+from capplan.performance.attention_time import AttentionCosts
+from capplan.performance.kernel_rates import KernelRate
+from capplan.performance.step import StepModel
+
+Change = Callable[[StepModel], None]
+
+
+def _rates(model: StepModel, change: Callable[[KernelRate], KernelRate]) -> None:
+    model.__dict__["_products"] = tuple(replace(p, rate=change(p.rate)) for p in model._products)
+    model.__dict__["_experts"] = tuple(replace(e, rate=change(e.rate)) for e in model._experts)
+
+
+def no_fixed_times(model: StepModel) -> None:
+    _rates(model, lambda rate: replace(rate, fixed_s=0.0))
+    model.__dict__["attention"] = replace(model.attention, decode_fixed_s=0.0, prefill_fixed_s=0.0)
+    model.__dict__["_elementwise"] = replace(model._elementwise, fixed_s=0.0, sampling_fixed_s=0.0)
+
+
+def no_overlap(model: StepModel) -> None:
+    _rates(model, lambda rate: replace(rate, norm=1.0))
+
+
+def full_overlap(model: StepModel) -> None:
+    _rates(model, lambda rate: replace(rate, norm=20.0))
+
+
+def no_elementwise(model: StepModel) -> None:
+    model.__dict__["_elementwise"] = replace(
+        model._elementwise, fixed_s=0.0, s_per_token=0.0, sampling_fixed_s=0.0,
+        sampling_s_per_row=0.0,
+    )  # fmt: skip
+
+
+def no_collectives(model: StepModel) -> None:
+    model.rates = replace(model.rates, all_reduce=None, exchange=None, hop=None)
+
+
+def no_host(model: StepModel) -> None:
+    model.engine = replace(model.engine, step_s=0.0, sequence_s=0.0)
+
+
+def no_launches(model: StepModel) -> None:
+    model.engine = replace(model.engine, launch_s_per_layer=0.0)
+
+
+def no_front_end(model: StepModel) -> None:
+    model.engine = replace(model.engine, front_end_s=0.0, prompt_token_s=0.0)
+
+
+def only_active_experts(model: StepModel) -> None:
+    model.__dict__["_experts"] = tuple(
+        replace(e, num_experts=e.experts_per_token) for e in model._experts
+    )
+
+
+def no_attention(model: StepModel) -> None:
+    nothing: dict[int | None, float] = {}
+    model.__dict__["attention"] = AttentionCosts(nothing, 0.0, nothing, nothing, 0.0, 0.0, 0.0, 0.0)
+
+
+TERMS: dict[str, Change] = {
+    "no fixed time of kernels": no_fixed_times,
+    "compute and streaming add up": no_overlap,
+    "compute and streaming overlap wholly": full_overlap,
+    "no elementwise kernels": no_elementwise,
+    "no collectives": no_collectives,
+    "no host time": no_host,
+    "no launches": no_launches,
+    "no front end": no_front_end,
+    "experts: only the active ones are read": only_active_experts,
+    "no attention": no_attention,
+}
+LIMITS = {
+    "no fit: kernels and first guesses": lambda _: False,
+    "one set for all accelerators": lambda name: name[0] == "eng" or _common(name),
+    "one set for all engines": lambda name: name[0] != "eng",
+}
+
+
+def _common(name: Name) -> bool:
+    return name[1] == "*" or (name[0] == "fmt" and isinstance(name[1], str))
+
+
+class _Changed:
+    """An evaluator whose models lack a term."""
+
+    def __init__(self, evaluator: Evaluator, change: Change) -> None:
+        self.rows = evaluator.rows
+        self._evaluator, self._change = evaluator, change
+
+    def sums(self, world: World) -> np.ndarray:
+        return self._evaluator.sums(world, self._change)
+
+
+def ablate(
+    evaluator: Evaluator, problem: Problem, spread: dict[Name, float], theta: dict[Name, float]
+) -> None:
+    """Refits from the full model's parameters, two steps each; in-sample medians."""
+    use = ~problem.suspect
+    print(f"{'without':42s}  TPOT  throughput  TTFT")
+    _line("the full model", problem, problem.errors(evaluator.sums(World(theta))))
+    for title, keep in LIMITS.items():
+        kept = {name: sigma for name, sigma in spread.items() if keep(name)}
+        start = {name: theta[name] for name in kept}
+        found = fit(evaluator, problem, kept, start, use, steps=2) if kept else {}
+        _line(title, problem, problem.errors(evaluator.sums(World(found))))
+    for title, change in TERMS.items():
+        changed = _Changed(evaluator, change)
+        found = fit(changed, problem, spread, theta, use, steps=2)  # type: ignore[arg-type]
+        _line(title, problem, problem.errors(changed.sums(World(found))))
+
+
+def _line(title: str, problem: Problem, errors: np.ndarray) -> None:
+    off = np.abs(np.expm1(errors))
+    cells = [np.median(off[problem.kind == kind]) for kind in ("TPOT", "throughput", "TTFT")]
+    print(f"{title:42s} {cells[0]:6.1%} {cells[1]:8.1%} {cells[2]:8.1%}", flush=True)

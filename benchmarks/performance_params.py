@@ -1,0 +1,186 @@
+"""Parameters of the step model that measured runs may move, with their priors.
+
+Every parameter is the logarithm of a factor on what kernels or a first guess say; the ridge pulls
+it to nought. Factors of one kind have a part common to all accelerators and a part of their own,
+so that an accelerator without rows takes the common one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from capplan.accuracy.settings import RunSettings
+from capplan.performance.kernel_rates import KernelRates, curve_name
+from capplan.performance.overheads import EngineOverheads
+from capplan.performance.rates import derated_rates
+from capplan.performance.step import StepModel
+from capplan.specs.architecture import ArchitectureSpec, KernelServing, Serving, architecture_of
+from capplan.specs.tensors import tensor_format, tensors_of
+
+# (kind, whose, which): ("arch", "Hopper", "launch"), ("moe", ("Hopper", "triton", "bf16"), ...).
+Name = tuple[str, object, str]
+
+# Spread of the priors, of natural logarithms; common part and own part.
+COMMON = {
+    "arch": {"fixed": 0.3, "attention": 0.1, "prefill": 0.08, "latency": 0.6, "launch": 0.4,
+             "link": 0.2},
+    "moe": {"compute": 0.3, "bandwidth": 0.1, "fixed": 0.35},
+    "fmt": {"compute": 0.12, "bandwidth": 0.06, "fixed": 0.35},
+}  # fmt: skip
+OWN = {
+    "arch": {"fixed": 0.3, "attention": 0.1, "prefill": 0.08, "latency": 0.35, "launch": 0.4,
+             "link": 0.15},
+    "moe": {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35},
+    "fmt": {"compute": 0.12, "bandwidth": 0.06, "fixed": 0.25},
+    "eng": {"step": 0.7, "sequence": 0.8, "launch_per_layer": 0.7, "fixed_factor": 0.3,
+            "front_end": 0.7, "prompt_token": 0.7},
+}  # fmt: skip
+LINK = 0.8  # of the bus bandwidth of the largest messages
+# First guesses for an engine family: step ms, sequence us, launch a layer ms, front end ms.
+ENGINES = {
+    "vLLM 0.1 to 0.7 (V0)": (2.1, 80, 0.3, 17),
+    "vLLM 0.8 to 0.11 (V1)": (1.5, 10, 0.2, 5),
+    "vLLM 0.12 and later (V1, asynchronous)": (0.3, 3, 0.2, 15),
+    "TensorRT-LLM to 0.20 (C++)": (0.5, 1, 0.05, 8),
+    "TensorRT-LLM to 0.20 behind Triton": (1.1, 7, 0.05, 8),
+    "TensorRT-LLM 1.0 and later (PyTorch)": (0.4, 8, 0.2, 25),
+    "SGLang": (0.4, 20, 0.3, 13),
+    "Text Generation Inference": (3.3, 23, 0.3, 14),
+    "LMDeploy TurboMind": (0.4, 3, 0.1, 7),
+}
+PROMPT_TOKEN_US = 2.0
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Whose parameters a row depends on."""
+
+    arch: str
+    eng: str
+    fmt: tuple[str, str]  # generation, format of the dense products
+    moe: tuple[str, str, str] | None  # generation, kernel family, format of the experts
+
+    def has(self, name: Name) -> bool:
+        kind, whose, _ = name
+        if whose == "*":
+            return kind == "arch" or (kind == "moe" and self.moe is not None)
+        if kind == "fmt" and isinstance(whose, str):
+            return self.fmt[1] == whose
+        return getattr(self, kind) == whose
+
+
+class World:
+    """The step model at a set of parameters; without any, at its priors."""
+
+    def __init__(self, theta: dict[Name, float] | None = None) -> None:
+        self.theta = theta or {}
+
+    def factor(self, kind: str, common: object, own: object, which: str) -> float:
+        total = self.theta.get((kind, common, which), 0.0) + self.theta.get((kind, own, which), 0.0)
+        return math.exp(total)
+
+    def architecture(self, spec: ArchitectureSpec) -> ArchitectureSpec:
+        """A generation with corrections by these parameters, and none other."""
+        stem = spec.name
+        plain = {w: self.factor("arch", "*", stem, w) for w in OWN["arch"]}
+        serving = Serving(
+            **plain | {"link": min(1.0, LINK * plain["link"])},
+            products={
+                fmt: KernelServing(
+                    **{w: self.factor("fmt", fmt, (stem, fmt), w) for w in OWN["fmt"]}
+                )
+                for fmt in spec.products
+            },
+            experts={
+                family: {
+                    fmt: KernelServing(
+                        **{w: self.factor("moe", "*", (stem, family, fmt), w) for w in OWN["moe"]}
+                    )
+                    for fmt in table
+                }
+                for family, table in spec.experts.items()
+            },
+        )
+        return spec.model_copy(update={"serving": serving})
+
+    def engine(self, overheads: EngineOverheads) -> EngineOverheads:
+        """An engine family's first guess, times its factors."""
+        name = overheads.name
+        step_ms, sequence_us, launch_ms, front_end_ms = ENGINES[name]
+
+        def factor(which: str) -> float:
+            return math.exp(self.theta.get(("eng", name, which), 0.0))
+
+        return replace(
+            overheads,
+            step_s=step_ms * 1e-3 * factor("step"),
+            sequence_s=sequence_us * 1e-6 * factor("sequence"),
+            launch_s_per_layer=launch_ms * 1e-3 * factor("launch_per_layer"),
+            fixed_factor=factor("fixed_factor"),
+            front_end_s=front_end_ms * 1e-3 * factor("front_end"),
+            prompt_token_s=PROMPT_TOKEN_US * 1e-6 * factor("prompt_token"),
+        )
+
+    def model(self, settings: RunSettings, overheads: EngineOverheads) -> StepModel:
+        """The step model of a deployment."""
+        engine = self.engine(overheads)
+        hardware = settings.hardware
+        own = architecture_of(hardware.architecture)
+        new = self.architecture(own)
+        rates = derated_rates(
+            hardware, settings.tp, dp=settings.dp, pp=settings.pp,
+            fixed_factor=engine.fixed_factor,
+        )  # fmt: skip
+        slower = new.serving.latency / own.serving.latency
+        wider = new.serving.link / own.serving.link
+        links = {
+            name: rate
+            and replace(
+                rate,
+                latency_s=rate.latency_s * slower,
+                bus_bandwidth_bytes_per_s=rate.bus_bandwidth_bytes_per_s * wider,
+            )
+            for name in ("all_reduce", "exchange", "hop")
+            for rate in (getattr(rates, name),)
+        }
+        kernels = KernelRates(hardware, new, engine.fixed_factor)
+        return StepModel(
+            settings.model, hardware, replace(rates, kernels=kernels, **links),
+            tp=settings.tp, pp=settings.pp, dp=settings.dp, ep=settings.ep,
+            dtype=settings.dtype, kv_dtype=settings.kv_dtype, engine=engine,
+        )  # fmt: skip
+
+
+def owners_of(settings: RunSettings, overheads: EngineOverheads) -> Owners:
+    """The parameters that a deployment's step times depend on."""
+    spec = architecture_of(settings.hardware.architecture)
+    kernels = KernelRates(settings.hardware, spec)
+    tensors = [t for t in tensors_of(settings.model) if t.is_matrix and t.active_copies]
+    dense = [t for t in tensors if not t.num_experts and t.group in ("attention", "dense_ffn")]
+    experts = [t for t in tensors if t.num_experts]
+    moe = None
+    if experts:
+        stored = tensor_format(experts[0], settings.model, settings.dtype)
+        backends = overheads.expert_backends
+        families = backends.get(curve_name(stored)) or backends.get("default", ())
+        moe = (spec.name, *kernels.expert_curve(families, stored))
+    stored = tensor_format(dense[-1], settings.model, settings.dtype)
+    return Owners(spec.name, overheads.name, (spec.name, kernels.product_curve(stored)), moe)
+
+
+def parameters(owners: Iterable[Owners]) -> dict[Name, float]:
+    """Every parameter that some row depends on, with the spread of its prior."""
+    found = list(owners)
+    spread: dict[Name, float] = {}
+    for which, sigma in COMMON["arch"].items():
+        spread["arch", "*", which] = sigma
+    for which, sigma in COMMON["moe"].items():
+        spread["moe", "*", which] = sigma
+    for fmt in sorted({o.fmt[1] for o in found}):
+        spread |= {("fmt", fmt, which): sigma for which, sigma in COMMON["fmt"].items()}
+    for kind, table in OWN.items():
+        for whose in sorted({getattr(o, kind) for o in found} - {None}):
+            spread |= {(kind, whose, which): sigma for which, sigma in table.items()}
+    return spread
