@@ -191,6 +191,7 @@ def simulate(
     slo_e2e: s.SloE2e = None,
     slo_percentile: s.SloPercentile = None,
     slo_goodput: s.SloGoodput = None,
+    calibration: o.Calibration = None,
     records: s.Records = None,
     timeline: s.TimelineFile = None,
     plot: o.Plot = None,
@@ -262,6 +263,7 @@ def pareto(
     slo_e2e: s.SloE2e = None,
     slo_percentile: s.SloPercentile = None,
     slo_goodput: s.SloGoodput = None,
+    calibration: o.Calibration = None,
     plot: o.Plot = None,
     as_json: o.Json = False,
     form: o.Format = None,
@@ -357,13 +359,14 @@ def accuracy(
     worst: o.Worst = None,
     predictions: o.Predictions = None,
     jobs: o.Jobs = None,
+    calibration: o.Calibration = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
     """How far predictions are from measured runs: coverage, errors, and the worst rows."""
     from capplan.cli.accuracy import AccuracyOptions, answer
 
-    options = AccuracyOptions(by, where, core, worst, predictions, jobs)
+    options = AccuracyOptions(by, where, core, worst, predictions, jobs, calibration)
     return answer(measured, options, as_json, output_format(form))
 
 
