@@ -391,3 +391,29 @@ def test_fingerprints_survive_moved_lines_and_change_with_the_value() -> None:
 
 def test_the_page_of_rules_is_that_of_the_rules() -> None:
     assert rules_page.PAGE.read_text(encoding="utf-8") == rules_page.page()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (manifest(model="$(MODEL)"), "--set MODEL=VALUE"),
+        (manifest(model="{{ .Values.model.name }}"), "--set Values.model.name=VALUE"),
+        (manifest(model="/models/ours"), "models: {/models/ours: MODEL}"),
+        (manifest(gpu=None), "deployments: {chat: {hardware: ACCELERATOR}}"),
+        (manifest(gpu="big-pool"), "hardware: {big-pool: ACCELERATOR}"),
+        (manifest("--tensor-parallel-size=${TP}"), "--set TP=VALUE"),
+    ],
+)
+def test_what_would_settle_it_is_said(text: str, said: str) -> None:
+    fixes = [finding.fix or "" for finding in findings(text) if finding.rule == "CP001"]
+    assert [said in fix for fix in fixes] == [True]
+
+
+def test_labels_of_another_kind_name_no_gpu() -> None:
+    text = manifest(gpu=None).replace(
+        "      containers:",
+        "      nodeSelector:\n        kubernetes.io/os: linux\n        nvidia.com/gpu: present\n"
+        "        topology.kubernetes.io/zone: a\n      containers:",
+    )
+    (said,) = [finding.message for finding in findings(text) if finding.rule == "CP001"]
+    assert said.startswith("GPU type: no node label")
