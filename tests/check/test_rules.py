@@ -417,3 +417,24 @@ def test_labels_of_another_kind_name_no_gpu() -> None:
     )
     (said,) = [finding.message for finding in findings(text) if finding.rule == "CP001"]
     assert said.startswith("GPU type: no node label")
+
+
+def test_a_part_of_a_deployment_is_judged_with_a_warning() -> None:
+    """A runtime elsewhere may quantise: too large is no fact there, and still worth a word."""
+    service = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: chat}
+spec:
+  predictor:
+    nodeSelector: {nvidia.com/gpu.product: Tesla-T4}
+    model:
+      modelFormat: {name: huggingface}
+      args: [--model_id=meta-llama/Meta-Llama-3-8B-Instruct, --dtype=float16, --max_model_len=4096]
+      resources: {limits: {nvidia.com/gpu: "1"}}
+"""
+    found = {finding.rule: finding for finding in findings(service)}
+    assert found["CP004"].severity == "warning"
+    assert "15.0 GiB of weights" in found["CP004"].message
+    assert not {"CP002", "CP003"} & found.keys()
+    assert rules_of(service.replace("Tesla-T4", "NVIDIA-L4")) == set()
