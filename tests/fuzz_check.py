@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from capplan.check.documents import read_file
-from capplan.check.shapes.registry import read_deployments
+from capplan.check.config import Config
+from capplan.check.run import check_source, summary_of
 from capplan.check.source import Source
 
 HERE = Path(__file__).resolve().parent
@@ -83,9 +83,17 @@ def cases(folders: list[Path], num: int, seed: int) -> Iterator[tuple[int, str, 
         yield case, name, mutate(text, stream)
 
 
-def read_one(name: str, text: str) -> int:
-    """Read a case; the number of deployments in it."""
-    return len(read_deployments(read_file(Source(name, text))))
+def check_one(name: str, text: str) -> tuple[int, int]:
+    """Check a case whole; how many deployments and findings it has."""
+    source = Source(name, text)
+    checked = check_source(source, Config(), {})
+    for case in checked.cases:
+        summary_of(case)
+    for finding in checked.findings:
+        assert 1 <= finding.line <= source.num_lines
+        assert finding.column >= 1
+        assert finding.message.isprintable()
+    return len(checked.cases), len(checked.findings)
 
 
 def main() -> int:
@@ -95,20 +103,21 @@ def main() -> int:
     parser.add_argument("folders", nargs="*", type=Path)
     given = parser.parse_args()
     slowest, worst = 0.0, ""
-    num_read = 0
+    num_read = num_found = 0
     for case, name, text in cases([MANIFESTS, *given.folders], given.cases, given.seed):
         start = time.perf_counter()
         try:
-            num_read += read_one(name, text)
+            read, found = check_one(name, text)
         except Exception:
             print(f"case {case} of {name} (seed {given.seed}) fails:", file=sys.stderr)
             Path("fuzz_case.txt").write_text(text, encoding="utf-8")
             raise
+        num_read, num_found = num_read + read, num_found + found
         taken = time.perf_counter() - start
         if taken > slowest:
             slowest, worst = taken, f"case {case} of {name}"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{given.cases} cases, {num_read} deployments read, no failure")
+    print(f"{given.cases} cases, {num_read} deployments, {num_found} findings, no failure")
     print(f"slowest {slowest:.2f} s ({worst}); peak memory {peak:.0f} MiB")
     return 0
 

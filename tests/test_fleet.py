@@ -144,7 +144,7 @@ def erlang_c(servers: int, load: float) -> float:
 def test_one_replica_is_an_mmc_queue() -> None:
     servers, load = 3, 0.8
     outcome = simulate_fleet(
-        poisson(40_000, servers * load), partial(exponential, num_servers=servers)
+        poisson(30_000, servers * load), partial(exponential, num_servers=servers)
     )
     wait_s = erlang_c(servers, load) / (servers * (1 - load))
     assert mean_e2e_s(outcome) == pytest.approx(1 + wait_s, rel=0.08)
@@ -153,12 +153,12 @@ def test_one_replica_is_an_mmc_queue() -> None:
 def test_routers_between_their_closed_forms() -> None:
     """Random: M/M/1 each. One queue for all, M/M/c, is the best that no router reaches."""
     replicas, load = 4, 0.8
-    requests = poisson(40_000, replicas * load)
+    requests = poisson(25_000, replicas * load)
     times = {}
     for policy in ("random", "random-of-two", "least-requests", "round-robin"):
         plan = FleetSettings(replicas, routing=Routing(policy))  # type: ignore[arg-type]
         times[policy] = mean_e2e_s(simulate_fleet(requests, exponential, plan))
-    assert times["random"] == pytest.approx(1 / (1 - load), rel=0.1)
+    assert times["random"] == pytest.approx(1 / (1 - load), rel=0.12)
     best_s = 1 + erlang_c(replicas, load) / (replicas * (1 - load))
     assert best_s < times["least-requests"] < times["random-of-two"] < times["random"]
     assert times["least-requests"] < times["round-robin"] < times["random"]
@@ -168,8 +168,8 @@ def test_random_of_two_is_mitzenmachers_sum() -> None:
     """Many servers: mean time sum of load^(2^i - 2) (Mitzenmacher 2001, d = 2)."""
     replicas, load = 32, 0.9
     plan = FleetSettings(replicas, routing=Routing("random-of-two"))
-    outcome = simulate_fleet(poisson(20_000, replicas * load), exponential, plan)
-    steady = [client.e2e_s for client in outcome.clients if client.sent_s > 100]
+    outcome = simulate_fleet(poisson(12_000, replicas * load), exponential, plan)
+    steady = [client.e2e_s for client in outcome.clients if client.sent_s > 60]
     expected_s = sum(load ** (2**i - 2) for i in range(1, 12))
     assert fmean(steady) == pytest.approx(expected_s, rel=0.1)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from capplan.errors import CapplanError
-from capplan.specs.catalogue import alias_index, load_config, load_model
+from capplan.specs.catalogue import known_names, load_config, load_model, normalised_name
 from capplan.specs.editions import WeightEdition, weight_edition, without_ending
 from capplan.specs.model import ModelSpec
 
@@ -36,15 +36,11 @@ class KnownModel:
 @lru_cache(maxsize=4)
 def _index(folder: str, places: str) -> dict[str, str]:
     del places  # CAPPLAN_PATH: another one has another index
-    found = alias_index(folder)
-    for alias, stem in list(found.items()):
-        # A Hugging Face id without its organisation, where that names one entry.
-        found.setdefault(f"*{alias.rpartition('/')[2]}", stem)
-    return found
+    return known_names(folder)
 
 
 def index(folder: str) -> dict[str, str]:
-    """Normalised names of `hardware` or `models`; those with `*` lack their organisation."""
+    """Normalised names of `hardware` or `models` to their files' stems."""
     return _index(folder, os.environ.get("CAPPLAN_PATH", ""))
 
 
@@ -77,18 +73,12 @@ _FORMATS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16
 
 
 def _stem(name: str, names: dict[str, str]) -> str | None:
-    if not name:
-        return None
-    full = normalised(name)
-    base = full.rpartition("/")[2]
-    for written in (full, f"*{base}", f"*{base.removeprefix('meta-')}"):
-        if written in names:
+    full = normalised_name(name)
+    base = full.rpartition("/")[2]  # a Hugging Face id under another owner, a local path
+    for written in (full, base, base.removeprefix("meta-")):
+        if written and written in names:
             return names[written]
     return None
-
-
-def normalised(name: str) -> str:
-    return re.sub(r"[\s_-]+", "-", name.strip()).lower()
 
 
 def model_at(path: str, folder: Path) -> KnownModel:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from capplan.check.cases import Case
 from capplan.check.plan_simulation import predicted
+from capplan.check.predictions import Level
 from capplan.check.run import HOURS_PER_MONTH, summary_of
 from capplan.results.check import CheckedDeployment, FleetChange
 
@@ -48,8 +49,9 @@ def _change(before: Case | None, after: Case | None) -> FleetChange | None:
         hardware_after=new.hardware if new else None,
         usd_per_month_before=_month(old),
         usd_per_month_after=_month(new),
-        ttft_s_before=ttft_before,
-        ttft_s_after=ttft_after,
+        ttft_name=level.name if (level := ttft_after or ttft_before) else None,
+        ttft_s_before=ttft_before.value_s if ttft_before else None,
+        ttft_s_after=ttft_after.value_s if ttft_after else None,
         kv_pool_tokens_before=old.kv_pool_tokens if old else None,
         kv_pool_tokens_after=new.kv_pool_tokens if new else None,
     )
@@ -73,6 +75,6 @@ def _month(summary: CheckedDeployment | None) -> float | None:
     return None if summary.usd_per_hour is None else summary.usd_per_hour * HOURS_PER_MONTH
 
 
-def _ttft(case: Case | None) -> float | None:
+def _ttft(case: Case | None) -> Level | None:
     found = predicted(case) if case is not None else None
-    return found.ttft_s if found is not None and not found.saturated else None
+    return found.ttft if found is not None and not found.saturated else None

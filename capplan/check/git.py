@@ -22,12 +22,20 @@ class Repository:
             raise CapplanError(f"--diff: `{revision[:40]}` is not a revision")
         try:
             commit = f"{revision}^{{commit}}"
-            self.commit = _git(self.root, "rev-parse", "--verify", "--quiet", commit).strip()
+            named = _git(self.root, "rev-parse", "--verify", "--quiet", commit).strip()
         except CapplanError:
             raise CapplanError(
                 f"--diff: git knows no revision `{revision[:60]}`",
                 hint="in CI, fetch it first: fetch-depth: 0, or `git fetch origin main`",
             ) from None
+        self.commit = self._fork(named)
+
+    def _fork(self, named: str) -> str:
+        """Where this branch left the revision's: what happened there since is no change of ours."""
+        try:
+            return _git(self.root, "merge-base", named, "HEAD").strip() or named
+        except CapplanError:  # a shallow clone, or no common past
+            return named
 
     def changed(self) -> list[str]:
         """Files that differ from the revision, and those that git does not track yet."""

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from capplan.check.cases import Case
 from capplan.check.config import Config
@@ -101,10 +102,12 @@ def sort_out(
             match.used += 1
             until = match.until.isoformat() if match.until is not None else None
             suppressed.append(Suppressed(finding, match.by, match.reason, until))
-        elif (section := _configured(finding, config, today)) is not None:
-            suppressed.append(section)
+            continue
+        rest = _configured(finding, config, today)
+        if isinstance(rest, Suppressed):
+            suppressed.append(rest)
         else:
-            kept.append(finding)
+            kept.append(rest)
     return Sorted(tuple(kept), tuple(suppressed), tuple(_notes(ignores, today)))
 
 
@@ -125,20 +128,21 @@ def _accepting(
     return None
 
 
-def _configured(finding: Finding, config: Config, today: date) -> Suppressed | None:
+def _configured(finding: Finding, config: Config, today: date) -> Suppressed | Finding:
+    """Accepted, or the finding with a word on the section that accepted it until it ran out."""
     relative = config.relative(finding.file)
     for section in config.spec.ignore:
         fits = fnmatchcase(relative, section.path) and fnmatchcase(
             finding.deployment, section.deployment
         )
-        if (
-            section.rule == finding.rule
-            and fits
-            and (section.until is None or section.until >= today)
-        ):
-            until = section.until.isoformat() if section.until is not None else None
+        if section.rule != finding.rule or not fits:
+            continue
+        until = section.until.isoformat() if section.until is not None else None
+        if section.until is None or section.until >= today:
             return Suppressed(finding, "config", section.reason, until)
-    return None
+        note = f"the ignore in {Path(config.file or '').name} ran out on {until}"
+        finding = replace(finding, assumed=(*finding.assumed, note))
+    return finding
 
 
 def _notes(ignores: Sequence[Ignore], today: date) -> Iterator[tuple[str, Ignore, str]]:

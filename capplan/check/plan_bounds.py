@@ -44,7 +44,7 @@ def _answer(case: Case, question: Question, replicas: int) -> Prediction:
     shown = step or replica.mean_step(float(max(1, replica.max_sequences)))
     workload = question.workload
     levels = [
-        Level(key, key.upper(), limit, value, value <= limit)
+        Level(key, f"mean {key.upper()}", limit, value, value <= limit)
         for key, limit, value in (
             ("ttft", question.limits.slo_ttft_s, shown.ttft_s),
             ("tpot", question.limits.slo_tpot_s, shown.step_time_s),

@@ -18,7 +18,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """``needed_replicas``: the fewest that meet every limit, 0 where no number does."""
+    """``needed_replicas``: the fewest that meet every limit, 0 where no number does.
+
+    Of one or two that meet them it is their number: nothing could be saved.
+    """
 
     rate_per_s: float | None
     num_replicas: int
@@ -29,8 +32,8 @@ class Prediction:
     assumed: tuple[str, ...]
 
     @property
-    def ttft_s(self) -> float | None:
-        return next((level.value_s for level in self.levels if level.key == "ttft"), None)
+    def ttft(self) -> Level | None:
+        return next((level for level in self.levels if level.key == "ttft"), None)
 
     @property
     def meets(self) -> bool:

@@ -67,3 +67,6 @@ ListRules = Annotated[bool, typer.Option("--list-rules", help="Print all rules."
 Explain = Annotated[
     str | None, typer.Option("--explain", metavar="RULE", help="Say why a rule exists.")
 ]
+SchemaName = Annotated[
+    str, typer.Argument(metavar="NAME", help="plan (plan.yaml) or config (.capplan.yaml).")
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.gpus_asked import Asked, GpusOptions
@@ -27,9 +28,10 @@ SIMULATION_ONLY = (
 def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = None) -> int:
     """Answer, print, and return the exit code; with ``emit``, print what to run instead."""
     inputs = Inputs()
-    simulated = _is_simulated(options)
     if emit is not None:
-        return _emitted(emit, _ask(options, simulated, inputs))
+        if as_json:
+            raise CapplanError("--json and --emit are two forms of one answer: say one")
+        return _emitted(emit, options, inputs)
     _, said, result = asked_and_answered(options, inputs)
 
     def screen() -> Screen:
@@ -78,13 +80,31 @@ def _is_simulated(options: GpusOptions) -> bool:
     return False
 
 
-def _emitted(form: str, asked: Asked) -> int:
+def _emitted(form: str, options: GpusOptions, inputs: Inputs) -> int:
     from capplan.cli.emit import emit_answer, emit_format  # plans and manifests, not every answer
 
     form = emit_format("--emit", form)
-    result = plan_fleet(asked.questions)
+    asked = _ask(options, _is_simulated(options), inputs)
+    result = _answered(options, asked, inputs)
     chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
-    return emit_answer(form, chosen, result, asked.model_id)
+    return emit_answer(form, as_served(chosen, result), result, asked.model_id)
+
+
+def as_served(question: q.Question, plan: GpusPlan) -> q.Question:
+    """The question with the engine's settings that were simulated, where they were."""
+    served = plan.served_as
+    if served is None:
+        return question
+    engine = replace(
+        question.engine,
+        dtype=None if served.dtype == question.model.stored_format else served.dtype,
+        kv_dtype=served.kv_dtype,
+        tp=plan.tp,
+        gpu_memory_utilization=served.gpu_memory_utilization,
+        max_num_batched_tokens=served.max_num_batched_tokens,
+        enable_prefix_caching=served.enable_prefix_caching,
+    )
+    return replace(question, engine=engine)
 
 
 def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:

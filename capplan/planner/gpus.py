@@ -206,6 +206,7 @@ def _base(question: Question) -> GpusPlan:
         tp_options=(),
         suggestions=(),
         sustained=None,
+        served_as=None,
     )
 
 

@@ -46,12 +46,13 @@ def _change(change: FleetChange) -> str:
         None if value is None else units.format_duration(value, digits=3)
         for value in (change.ttft_s_before, change.ttft_s_after)
     ]
+    ttft = " → ".join(value for value in first if value is not None)
     kv = _arrow(change.kv_pool_tokens_before, change.kv_pool_tokens_after)
     cells = (
         f"`{change.deployment}` {change.what}",
         f"{gpus} {hardware or ''}".strip(),
-        money(cost) if cost is not None else "not known",
-        " → ".join(value for value in first if value is not None) or "",
+        "not known" if cost is None else money(cost) if cost else "unchanged",
+        f"{change.ttft_name} {ttft}" if ttft else "",
         kv,
     )
     return "| " + " | ".join(_cell(cell) for cell in cells) + " |"

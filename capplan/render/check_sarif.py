@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from capplan.results.check import CheckResult, Finding, Suppressed
@@ -27,10 +28,17 @@ def sarif(result: CheckResult, version: str, docs: str) -> str:
         }
         for rule in result.rules
     ]
-    results = [_result(finding, index) for finding in result.findings]
-    results += [_accepted(entry, index) for entry in result.suppressed]
+    seen: Counter[str] = Counter()
+    results = [_result(finding, index, seen) for finding in result.findings]
+    results += [_accepted(entry, index, seen) for entry in result.suppressed]
+    driver = {
+        "name": "capplan",
+        "version": version,
+        "informationUri": docs.partition("/blob/")[0],
+        "rules": rules,
+    }
     run = {
-        "tool": {"driver": {"name": "capplan", "version": version, "rules": rules}},
+        "tool": {"driver": driver},
         "automationDetails": {"id": "capplan/check/"},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "the repository's root"}}},
@@ -41,7 +49,10 @@ def sarif(result: CheckResult, version: str, docs: str) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
 
 
-def _result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
+def _result(finding: Finding, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
+    seen[finding.fingerprint] += 1
+    # The name under which code scanning looks for it; alerts stay when lines move.
+    fingerprints = {"primaryLocationLineHash": f"{finding.fingerprint}:{seen[finding.fingerprint]}"}
     return {
         "ruleId": finding.rule,
         "ruleIndex": index[finding.rule],
@@ -60,12 +71,12 @@ def _result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
                 "logicalLocations": [{"name": finding.deployment or "file", "kind": "resource"}],
             }
         ],
-        "partialFingerprints": {"capplan/v1": finding.fingerprint},
+        "partialFingerprints": fingerprints,
     }
 
 
-def _accepted(entry: Suppressed, index: dict[str, int]) -> dict[str, Any]:
-    found = _result(entry.finding, index)
+def _accepted(entry: Suppressed, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
+    found = _result(entry.finding, index, seen)
     kind = "inSource" if entry.by in ("comment", "annotation") else "external"
     found["suppressions"] = [{"kind": kind, "justification": entry.reason}]
     return found

@@ -61,7 +61,7 @@ def headline(result: CheckResult) -> str:
 
 
 def change_line(change: FleetChange) -> str:
-    """`chat: +8 h100-sxm-80gb, +$39k a month, TTFT 310 to 540 ms`."""
+    """`chat changed: +8 h100-sxm-80gb, +$39,100 a month, TTFT P99 310 ms to 540 ms`."""
     parts = []
     if change.num_gpus_before is not None and change.num_gpus_after is not None:
         difference = change.num_gpus_after - change.num_gpus_before
@@ -80,7 +80,8 @@ def change_line(change: FleetChange) -> str:
         and change.ttft_s_before != change.ttft_s_after
     ):
         first = units.format_duration(change.ttft_s_before, digits=3)
-        parts.append(f"TTFT {first} to {units.format_duration(change.ttft_s_after, digits=3)}")
+        then = units.format_duration(change.ttft_s_after, digits=3)
+        parts.append(f"{change.ttft_name} {first} to {then}")
     old, new = change.kv_pool_tokens_before, change.kv_pool_tokens_after
     if old is not None and new is not None and old != new:
         parts.append(f"KV a replica {old:,} to {new:,} tokens")

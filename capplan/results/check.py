@@ -75,6 +75,7 @@ class FleetChange:
     hardware_after: str | None
     usd_per_month_before: float | None
     usd_per_month_after: float | None
+    ttft_name: str | None  # TTFT P99 | mean TTFT
     ttft_s_before: float | None
     ttft_s_after: float | None
     kv_pool_tokens_before: int | None

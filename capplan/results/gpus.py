@@ -151,6 +151,21 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedAs:
+    """The engine and its settings, by its own names, as they were simulated."""
+
+    engine: str
+    pp: int
+    ep: int
+    dtype: str
+    kv_dtype: str
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    gpu_memory_utilization: float
+    enable_prefix_caching: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GpusPlan:
     """The answer for one accelerator. Counts are None where the question is infeasible."""
 
@@ -186,6 +201,7 @@ class GpusPlan:
     tp_options: tuple[TpOption, ...]
     suggestions: tuple[Suggestion, ...]
     sustained: Sustained | None  # by one replica, where it was simulated
+    served_as: ServedAs | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,19 +106,6 @@ def load_all(spec: type[S], folder: str) -> list[Found[S]]:
     return [_load_file(spec, path, stem) for stem, path in sorted(_files(folder).items())]
 
 
-def alias_index(folder: str) -> dict[str, str]:
-    """Every name and alias of `hardware` or `models`, normalised, and the entry that has it.
-
-    For whoever looks up many texts that mostly name nothing: an unknown name costs no search.
-    """
-    files = _files(folder)
-    found = {_normalised(stem): stem for stem in files}
-    for stem, path in files.items():
-        for alias in _aliases(path):
-            found.setdefault(_normalised(alias), stem)
-    return found
-
-
 def _holds(test: Callable[[], bool]) -> bool:
     """Whether a path exists, is a folder, ...: one that the system refuses to look at is not."""
     try:

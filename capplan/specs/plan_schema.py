@@ -1,21 +1,28 @@
-"""The JSON Schema of plan.yaml, for editors."""
+"""The JSON Schemas of plan.yaml and .capplan.yaml, for editors."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from capplan.specs.check import CheckSpec
+from capplan.specs.fields import Spec
 from capplan.specs.plan import Plan
 
 
 def plan_schema() -> dict[str, Any]:
-    """Of what a file may hold; quantities are texts with units."""
-    found = _without_titles(Plan.model_json_schema(mode="validation"))
+    """Of what a plan may hold; quantities are texts with units."""
+    return _schema(Plan, "plan.yaml of capplan")
+
+
+def config_schema() -> dict[str, Any]:
+    """Of what `.capplan.yaml` may hold."""
+    return _schema(CheckSpec, ".capplan.yaml of capplan check")
+
+
+def _schema(spec: type[Spec], title: str) -> dict[str, Any]:
+    found = _without_titles(spec.model_json_schema(mode="validation"))
     assert isinstance(found, dict)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "plan.yaml of capplan",
-        **found,
-    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **found}
 
 
 def _without_titles(schema: Any) -> Any:

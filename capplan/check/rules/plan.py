@@ -20,11 +20,15 @@ def _replicas(case: Case) -> Value:
     return stated.value if stated is not None else case.deployment.place
 
 
+def _counted(replicas: int) -> str:
+    return f"{replicas:,} replica{'' if replicas == 1 else 's'}"
+
+
 def _more(found: Prediction) -> str:
     if found.needed_replicas > found.num_replicas:
-        return f"use {found.needed_replicas} replicas"
+        return f"use {_counted(found.needed_replicas)}"
     if found.needed_replicas:
-        return f"{found.needed_replicas} replicas met it in a simulation of their own; add one"
+        return f"{_counted(found.needed_replicas)} met it in a simulation of their own; add one"
     return "no number of such replicas meets it: use more or faster GPUs a replica"
 
 
@@ -37,8 +41,8 @@ def slo_missed(case: Case) -> Iterator[Remark]:
         return
     if found.saturated:
         yield Remark(
-            f"saturated: {found.num_replicas} replica{'' if found.num_replicas == 1 else 's'} "
-            "cannot serve what comes, and the queue grows without end",
+            f"saturated: {_counted(found.num_replicas)} cannot serve what comes, and the queue "
+            "grows without end",
             _replicas(case), found.steps, _more(found), found.assumed,
         )  # fmt: skip
         return
@@ -83,8 +87,11 @@ def cost_above_budget(case: Case) -> Iterator[Remark]:
     yield Remark(
         f"${cost:,.0f} a month, the budget is ${budget:,.0f}",
         _replicas(case),
-        (f"{gpus} GPUs x {replicas} replicas x ${price:.4g}/h x {HOURS_PER_MONTH:g} h",),
-        f"use {most} replicas" if most else "use fewer or cheaper GPUs a replica",
+        (
+            f"{gpus} GPU{'' if gpus == 1 else 's'} x {_counted(replicas)} x ${price:.4g}/h "
+            f"x {HOURS_PER_MONTH:g} h",
+        ),
+        f"use {_counted(most)}" if most else "use fewer or cheaper GPUs a replica",
     )
 
 
@@ -104,8 +111,8 @@ def replicas_above_need(case: Case) -> Iterator[Remark]:
         idle = (found.num_replicas - enough) * gpus * price * HOURS_PER_MONTH
         saved = f" (${idle:,.0f} a month less)"
     yield Remark(
-        f"{found.num_replicas} replicas; {found.needed_replicas} meet every limit, and one more is "
-        "a spare",
+        f"{found.num_replicas} replicas, where {found.needed_replicas} and a spare would do to "
+        "meet every limit",
         _replicas(case), found.steps, f"use {enough} replicas{saved}", found.assumed,
     )  # fmt: skip
 

@@ -180,11 +180,12 @@ def no_admission_limit(case: Case) -> Iterator[Remark]:
         return
     if case.deployment.flag("admission") is not None or case.deployment.shape == "Ray Serve LLM":
         return
+    own = ", or with --max-queued-requests" if case.engine == "sglang" else ""
     yield Remark(
         "an SLO is set, and nothing refuses requests beyond what it allows",
         case.deployment.place,
         (),
-        "limit requests at the gateway, or with max-waiting-requests or max-queued-requests",
+        f"limit requests in flight at the gateway{own}",
     )
 
 
@@ -206,7 +207,7 @@ def version_floating(case: Case) -> Iterator[Remark]:
         f"the image has {shown}: judged as {newest}",
         image,
         (),
-        "pin a released version, such as vllm/vllm-openai:v0.11.0",
+        "pin a released version" + (", such as v0.11.0" if case.engine == "vllm" else ""),
     )
 
 

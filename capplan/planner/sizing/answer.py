@@ -17,7 +17,7 @@ from capplan.planner.sizing.candidates import Candidate, SearchSpace, candidates
 from capplan.planner.sizing.proof import prove
 from capplan.planner.sizing.search import Found, Search, Sized, search, with_fleet
 from capplan.planner.sizing.tradeoffs import trade_offs
-from capplan.results.gpus import GpusPlan, GpusResult, ServiceLevel
+from capplan.results.gpus import GpusPlan, GpusResult, ServedAs, ServiceLevel
 from capplan.results.sizing import Kind, Level, Proof, Sizing
 
 # Up to so many accelerators each gets an answer of its own; of more only the best are sized.
@@ -134,6 +134,7 @@ def _plan(one: Sized, proof: Proof | None, aims: Search) -> GpusPlan:
         busy_fraction_with_spares=busy * num / (num + spares),
         suggestions=(),
         sustained=kind.sustained,
+        served_as=_served_as(candidate),
     )
     plan = with_money_and_power(plan, question, candidate.replica)
     if proof is None or proof.holds:
@@ -141,6 +142,23 @@ def _plan(one: Sized, proof: Proof | None, aims: Search) -> GpusPlan:
     worst = max(levels, key=lambda level: inf if level.value_s is None else level.used_fraction)
     why = f"{proof.num_replicas:,} replicas still miss {worst.name} P{worst.percentile:g}"
     return _uncounted(plan, worst.key, worst.key, why)
+
+
+def _served_as(candidate: Candidate) -> ServedAs:
+    serving = candidate.serving
+    deployment, config = serving.deployment, serving.config
+    engine = deployment.engine
+    return ServedAs(
+        engine=engine.profile.name,
+        pp=engine.pp,
+        ep=serving.ep,
+        dtype=engine.dtype or deployment.model.stored_format,
+        kv_dtype=engine.kv_dtype,
+        max_num_seqs=config.max_num_seqs,
+        max_num_batched_tokens=config.max_num_batched_tokens,
+        gpu_memory_utilization=deployment.budget.memory_share,
+        enable_prefix_caching=config.enable_prefix_caching,
+    )
 
 
 def _service_level(level: Level) -> ServiceLevel:
@@ -158,6 +176,7 @@ def _left_out(plan: GpusPlan, cut: Sequence[Kind]) -> GpusPlan:
     order = ["unsupported", "weights", "kv_memory", "ttft", "tpot", "e2e", "load", "dominated"]
     nearest = max(own, key=lambda kind: order.index(kind.reason or "unsupported"))
     reason = nearest.reason or "unsupported"
+    plan = replace(plan, service_levels=())  # those of the bounds
     return _uncounted(
         plan, "memory" if reason in ("weights", "kv_memory") else reason, reason, nearest.words
     )

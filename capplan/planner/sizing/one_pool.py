@@ -26,7 +26,7 @@ class OnePoolServing(Serving):
 
     @cached_property
     def config(self) -> SchedulerConfig:
-        exact = Serving.config.func(self)  # type: ignore[attr-defined]
+        exact: SchedulerConfig = Serving.config.func(self)  # type: ignore[attr-defined]
         block = exact.block_size
         each = -(-self.planned_tokens // block)
         most = self.pool.num_sequences(self.planned_tokens)

@@ -81,7 +81,7 @@ def search(candidates: Sequence[Candidate], question: Search) -> Found:
     done = 0
     while waiting:
         bar = _bar(sized, question.num_kept)
-        batch = [i for least, i in waiting[:_BATCH] if least < bar]
+        batch = [i for least, i in waiting[:_BATCH] if bar is None or least < bar]
         if not batch:
             break
         waiting = waiting[len(batch) :]
@@ -96,10 +96,10 @@ def search(candidates: Sequence[Candidate], question: Search) -> Found:
     return Found(tuple(sized), tuple(cut))
 
 
-def _bar(sized: Sequence[Sized], num_kept: int) -> Rank:
-    """What a kind must beat to be of interest."""
+def _bar(sized: Sequence[Sized], num_kept: int) -> Rank | None:
+    """What a kind must beat to be of interest; None: nothing yet."""
     ranks = sorted(one.rank for one in sized)
-    return ranks[num_kept - 1] if len(ranks) >= num_kept else (inf,)
+    return ranks[num_kept - 1] if len(ranks) >= num_kept else None
 
 
 def _least_rank(candidate: Candidate, question: Search) -> Rank:
@@ -121,7 +121,7 @@ class _Outcome(NamedTuple):
     judged: dict[tuple[int, int], Judged]
 
 
-def _outcomes(batch: Sequence[Candidate], question: Search, bar: Rank) -> list[_Outcome]:
+def _outcomes(batch: Sequence[Candidate], question: Search, bar: Rank | None) -> list[_Outcome]:
     need = question.demand.peak_per_s
 
     def simulated(candidate: Candidate) -> _Outcome:
@@ -133,10 +133,12 @@ def _outcomes(batch: Sequence[Candidate], question: Search, bar: Rank) -> list[_
     return run_all(simulated, batch)
 
 
-def _placed(candidate: Candidate, question: Search, outcome: _Outcome, bar: Rank) -> Sized | Kind:
+def _placed(
+    candidate: Candidate, question: Search, outcome: _Outcome, bar: Rank | None
+) -> Sized | Kind:
     num, sustained = outcome.num_replicas, outcome.sustained
     if num is None or sustained is None:
-        if bar == (inf,):
+        if bar is None:
             return candidate.facts("load")
         return _dominated(candidate, question.demand.peak_per_s)
     e2e_s = e2e_of(sustained.levels, candidate)
@@ -145,9 +147,9 @@ def _placed(candidate: Candidate, question: Search, outcome: _Outcome, bar: Rank
     return Sized(candidate, outcome.judged, kind, best)
 
 
-def _most_replicas(candidate: Candidate, question: Search, need: float, bar: Rank) -> float:
+def _most_replicas(candidate: Candidate, question: Search, need: float, bar: Rank | None) -> float:
     """Replicas with which it would still beat the bar."""
-    if bar == (inf,) or question.objective == "latency":
+    if bar is None or question.objective == "latency":
         return inf
 
     def beats(num: int) -> bool:
