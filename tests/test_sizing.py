@@ -243,6 +243,6 @@ def test_bursts_and_long_answers_leave_a_replica_less() -> None:
     line = "gpus --hardware h100-sxm-80gb --tp 1 --slo-percentile 90 --json"
     sustained = [
         json.loads(answer(line + more)[1])["result"]["sustained"]["requests_per_s"]
-        for more in ("", " --arrivals gamma:3", " --output-tokens lognormal:320,1.0")
+        for more in ("", " --arrivals gamma:3", " --output-tokens lognormal:512,1.0")
     ]
     assert sustained[0] > max(sustained[1:])
