@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from capplan.results.accuracy import AccuracyInputs, AccuracyResult
 from capplan.results.assumptions import Assumption
 from capplan.results.calibration import CalibrateInputs, CalibrationResult
-from capplan.results.catalogue import HardwareFacts, ModelFacts
+from capplan.results.catalogue import ExampleFacts, HardwareFacts, ModelFacts
 from capplan.results.check import CheckInputs, CheckResult
 from capplan.results.exercise import ExerciseInputs, ExerciseResult
 from capplan.results.explanation import Explanation
@@ -51,6 +51,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.explanation/1": (NOTHING, Explanation),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
     "capplan.hardware/1": (NAMED, HardwareFacts),
+    "capplan.examples/1": (NOTHING, list[ExampleFacts]),
     "capplan.models-list/1": (NOTHING, list[ModelFacts]),
     "capplan.model/1": (NAMED, ModelFacts),
 }
