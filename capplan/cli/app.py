@@ -287,7 +287,7 @@ def emit_plan(
     repository: o.Repository = None,
     read_rate: o.ReadRate = None,
 ) -> int:
-    """What to run: a plan as an engine's command line or a deployment manifest."""
+    """A plan as a command line or a manifest."""
     from capplan.cli.emit import answer
 
     return answer(plan, form, variant, repository, read_rate)
@@ -300,10 +300,11 @@ def emit_plan(
     },
 )  # fmt: skip
 def explain_command(context: typer.Context) -> int:
-    """How an answer comes about: `explain gpus|roofline|kv|simulate` with that command's options.
+    """How an answer comes about, figure by figure.
 
-    For every figure why it matters, the picture, the formula, its numbers, and a check;
-    `--format text|markdown` or `--json`.
+    `capplan explain gpus|roofline|kv|simulate` takes that command's options. For every figure: why
+    it matters, the picture, the formula, its numbers, and a check; `--format text|markdown` or
+    `--json`.
     """
     from capplan.cli.explain_options import explained
 

@@ -63,7 +63,17 @@ def read_deployments(file: File) -> list[Deployment]:
     found: list[Deployment] = []
     for root in file.documents:
         found += read_document(file, root)
-    return with_autoscalers(found, by_target(file))
+    return with_autoscalers(_without_mounted(found), by_target(file))
+
+
+def _without_mounted(found: list[Deployment]) -> list[Deployment]:
+    """A settings file that a server here mounts is no second server."""
+    used = {f.location for d in found if d.shape != vllm_config.SHAPE for f in d.flags}
+    return [
+        d
+        for d in found
+        if d.shape != vllm_config.SHAPE or not any(f.location in used for f in d.flags)
+    ]
 
 
 def with_autoscalers(found: list[Deployment], scalers: dict[str, Autoscaler]) -> list[Deployment]:
@@ -89,12 +99,6 @@ def read_document(file: File, root: Node, depth: int = 0) -> list[Deployment]:
         ]
     if root.kind != "mapping" or depth > MAX_DEPTH:
         return []
-    if root.word("kind") == "List" or (root.word("kind") or "").endswith("List"):
-        return [
-            d
-            for item in (root.get("items") or root).items or ()
-            for d in read_document(file, item, depth)
-        ]
     found = ray.read(file, root)
     if root.get("apiVersion") is not None or root.get("kind") is not None:
         for reader in _KINDS:
