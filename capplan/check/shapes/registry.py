@@ -28,7 +28,7 @@ from capplan.check.shapes import (
 from capplan.check.shapes.autoscalers import by_target
 from capplan.check.shapes.containers import Surroundings, distinct
 from capplan.check.shapes.kubernetes import read_pods
-from capplan.check.values import Scope, value_of
+from capplan.check.values import Scope, fill_templates, value_of
 
 Reader = Callable[[File, Node], list[Deployment]]
 # The first that finds something has the document.
@@ -171,4 +171,5 @@ def unique(nodes: Iterator[Node]) -> Iterator[Node]:
 def _script(file: File, node: Node, name: str) -> Iterator[Deployment]:
     scope = Scope(file.source, overrides=file.overrides)
     around = Surroundings(shape="script in a ConfigMap", name=name)
-    yield from scripts.script_servers(file, value_of(node.text(), scope), scope, around)
+    script = value_of(fill_templates(node.text(), scope), scope)
+    yield from scripts.script_servers(file, script, scope, around)
