@@ -99,7 +99,7 @@ def read_document(file: File, root: Node, depth: int = 0) -> list[Deployment]:
         ]
     if root.kind != "mapping" or depth > MAX_DEPTH:
         return []
-    found = ray.read(file, root)
+    found = ray.read(file, root) or _ray_job(file, root)
     if root.get("apiVersion") is not None or root.get("kind") is not None:
         for reader in _KINDS:
             found = found or reader(file, root)
@@ -161,6 +161,17 @@ def _texts(file: File, root: Node, depth: int) -> Iterator[Deployment]:
             if item.kind == "scalar" and "\n" in item.value and may_deploy(item.value):
                 for inner in inner_documents(item):
                     yield from read_document(file, inner, depth + 1)
+
+
+def _ray_job(file: File, root: Node) -> list[Deployment]:
+    """A RayJob's command line; the GPUs are those of its cluster."""
+    entry = root.get("spec", "entrypoint")
+    if root.word("kind") != "RayJob" or entry is None or entry.kind != "scalar":
+        return []
+    scope = Scope(file.source, overrides=file.overrides)
+    around = Surroundings(shape="RayJob", name=root.word("metadata", "name") or "job", ray=True)
+    script = value_of(fill_templates(entry.text(), scope), scope)
+    return scripts.script_servers(file, script, scope, around)
 
 
 def unique(nodes: Iterator[Node]) -> Iterator[Node]:
