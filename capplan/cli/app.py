@@ -33,15 +33,13 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
+@app.callback()
 def _root(
-    context: typer.Context,
-    version: bool = typer.Option(  # noqa: ARG001 (its callback answers)
+    version: bool = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     ),
 ) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    """What holds for every command; without one `run` says how to begin."""
 
 
 @app.command()
@@ -447,6 +445,17 @@ def check(
         write_baseline, diff, verbose, quiet, list_rules, explain, as_json,
     )  # fmt: skip
     return answer(options)
+
+
+@app.command()
+def doctor(as_json: o.Json = False, form: o.Format = None) -> int:
+    """Versions, catalogue paths, and a self-test.
+
+    Exit code 1 where a check does not hold.
+    """
+    from capplan.cli.doctor import answer
+
+    return answer(as_json, output_format(form))
 
 
 @examples_app.command("list")
