@@ -24,6 +24,7 @@ from capplan.accuracy.score import Pair, summary
 from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.errors import CapplanError
+from capplan.specs.calibration import CalibrationSpec
 
 OWN = ROOT / "tests" / "data" / "measured_runs.csv"
 SHARED = ROOT.parent / "shared"
@@ -395,3 +396,22 @@ def test_the_highest_rate_within_limits(tmp_path: Path) -> None:
     assert narrow["tpot_p99_ms"] == pytest.approx(40, rel=0.15)
     assert narrow["req_s"] < loose["req_s"]
     assert any("40 ms TPOT" in a.value for a in predict(tight).assumptions)
+
+
+def test_a_calibration_is_of_one_accelerator(tmp_path: Path) -> None:
+    """Rows on others are not predicted with it, and the row says why."""
+    factor = {"value": 0.5, "low": 0.4, "high": 0.6, "identified": True}
+    nothing = {"value": 0.0, "low": -1.0, "high": 1.0, "identified": False}
+    fitted = CalibrationSpec.model_validate(
+        {
+            "schema": "capplan.calibration/1", "hardware": "h100-sxm-80gb", "engine": "vllm",
+            "models": ["llama-3.1-8b"], "tp": [1], "runs": 10, "compute": factor,
+            "bandwidth": factor, "collective_latency": factor, "step_us": nothing,
+            "sequence_us": nothing, "errors": {"before": 0.5, "after": 0.1, "left_out": 0.2},
+        }
+    )  # fmt: skip
+    here, there = row(tmp_path), row(tmp_path, gpu="H200-SXM")
+    slower = predict(here, fitted).metrics["tpot_mean_ms"] / predict(here).metrics["tpot_mean_ms"]
+    assert 1.2 < slower < 2.0
+    reason = predict(there, fitted).reason
+    assert reason == "--calibration is of h100-sxm-80gb, this is h200-sxm-141gb"

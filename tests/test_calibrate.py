@@ -202,3 +202,28 @@ def test_one_accelerator_at_a_time(tmp_path: Path) -> None:
     code, _, err = _capplan("calibrate", str(table), str(other))
     assert code == 2
     assert "2 accelerators: a100-sxm-80gb, h100-sxm-80gb" in err
+
+
+def test_commands_take_it(tmp_path: Path) -> None:
+    """A slower server in the file is a slower server in the simulation and in the table."""
+    target = tmp_path / "calibration.yaml"
+    table = _table(tmp_path, TRUE, noise=0.01)
+    assert _capplan("calibrate", str(table), "--output", str(target))[0] == 0
+    line = ("simulate", "--hardware", "h100", "--qps", "2", "--num-requests", "1200", "--json")
+    plain = json.loads(_capplan(*line)[1])["result"]
+    slower = json.loads(_capplan(*line, "--calibration", str(target))[1])["result"]
+    assert _tpot(slower) > 1.05 * _tpot(plain)
+    code, _, err = _capplan("simulate", "--hardware", "a100", "--calibration", str(target))
+    assert code == 2
+    assert "is of h100-sxm-80gb" in err
+    errors = [
+        json.loads(_capplan("accuracy", str(table), "--json", *more)[1])["result"]["targets"]
+        for more in ([], ["--calibration", str(target)])
+    ]
+    before, after = (found[0]["errors"]["median_error_fraction"] for found in errors)
+    assert after < 0.5 * before
+
+
+def _tpot(result: dict[str, Any]) -> float:
+    found: float = next(row for row in result["latencies"] if row["name"] == "TPOT")["mean_s"]
+    return found

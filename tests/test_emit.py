@@ -160,7 +160,7 @@ def test_every_option_is_one_of_the_engine(plan: str, form: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("plan", [path.stem for path in sorted(PLANS.iterdir())])
-@pytest.mark.parametrize("form", ["kubernetes", "kserve", "compose"])
+@pytest.mark.parametrize("form", ["kubernetes", "kserve", "compose", "helm"])
 def test_our_own_check_finds_no_error(plan: str, form: str, tmp_path: Path) -> None:
     (tmp_path / f"{form}.yaml").write_text(emitted(plan, form), encoding="utf-8")
     code, found = checked(tmp_path)
@@ -178,6 +178,31 @@ def test_our_own_check_accepts_answers(hardware: str, tmp_path: Path) -> None:
     (tmp_path / "answer.yaml").write_text(text, encoding="utf-8")
     _, found = checked(tmp_path)
     assert not [f for f in found["findings"] if f["severity"] == "error"]
+
+
+# Of vllm-stack 0.1.12, values.schema.json: the names that we write, and the kinds of their values.
+CHART = {
+    "name": str, "repository": str, "tag": str, "modelURL": str, "replicaCount": int,
+    "requestCPU": int, "requestMemory": str, "limitMemory": str, "requestGPU": int,
+    "requestGPUType": str, "extraVolumes": list, "extraVolumeMounts": list, "shmSize": str,
+    "vllmConfig": dict, "hf_token": dict, "nodeSelectorTerms": list,
+}  # fmt: skip
+CHART_CONFIG = {
+    "enablePrefixCaching": bool, "enableChunkedPrefill": bool, "maxModelLen": int, "dtype": str,
+    "tensorParallelSize": int, "maxNumSeqs": int, "gpuMemoryUtilization": float, "extraArgs": list,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("plan", [path.stem for path in sorted(PLANS.iterdir())])
+def test_helm_values_are_those_of_the_chart(plan: str) -> None:
+    spec = yaml.safe_load(emitted(plan, "helm"))["servingEngineSpec"]
+    assert set(spec) == {"runtimeClassName", "modelSpec", "startupProbe"}
+    (model,) = spec["modelSpec"]
+    for values, known in ((model, CHART), (model["vllmConfig"], CHART_CONFIG)):
+        for name, value in values.items():
+            assert isinstance(value, known[name]), name
+    # The chart turns it off where it is not said.
+    assert "enablePrefixCaching" in model["vllmConfig"]
 
 
 def test_trtllm_takes_its_file() -> None:
@@ -275,7 +300,11 @@ def test_what_a_version_does_not_know_is_refused(engine: str, words: str, tmp_pa
 
 @pytest.mark.parametrize(
     ("version", "written"),
-    [("0.8.4", "--enable-chunked-prefill=False"), ("0.11", "--no-enable-chunked-prefill")],
+    [
+        ("0.8.4", "--enable-chunked-prefill=False"),
+        ("0.8.5", "--no-enable-chunked-prefill"),
+        ("0.11", "--no-enable-chunked-prefill"),
+    ],
 )
 def test_switches_are_spelt_as_the_version_has_them(
     version: str, written: str, tmp_path: Path
@@ -293,6 +322,9 @@ def test_switches_are_spelt_as_the_version_has_them(
         ("gpus --emit kubernetis", "`kubernetes`"),
         ("emit tests/data/plans/llama-70b.yaml --format yaml", "one of: vllm"),
         ("emit tests/data/plans/deepseek-sglang.yaml --read-rate 5", "--read-rate"),
+        ("emit tests/data/plans/mi300x.yaml --repository 'a b'", "is no repository"),
+        ("emit no-such-plan.yaml", "no-such-plan.yaml"),
+        ("gpus --emit vllm --json", "two forms of one answer"),
         ("gpus --hardware tpu-v6e --model llama-3.1-8b --emit kubernetes", "are not written"),
     ],
 )
@@ -300,10 +332,18 @@ def test_bad_input(line: str, words: str) -> None:
     assert words in refused(line)
 
 
-def test_a_replica_over_nodes_is_refused(tmp_path: Path) -> None:
+def test_a_replica_over_nodes_has_commands_and_no_manifest(tmp_path: Path) -> None:
     file = tmp_path / "plan.yaml"
     file.write_text("model: deepseek-v3\nhardware: h100\ndeployment: {tp: 8, pp: 2}\n")
-    assert "spans nodes of 8" in refused(f"emit {file}")
+    for form in MANIFESTS:
+        assert "spans nodes of 8" in refused(f"emit {file} --format {form}")
+    _, text = run_command(f"emit {file} --format vllm")
+    assert text.index("ray start --head") < text.index("vllm serve")
+    assert "--distributed-executor-backend=ray" in text
+    _, text = run_command(f"emit {file} --format sglang")
+    assert "--nnodes=2" in text
+    assert "--pp-size=2" in text
+    assert "not written" in refused(f"emit {file} --format trtllm")
 
 
 def test_a_model_by_path_keeps_it() -> None:

@@ -156,6 +156,13 @@ def test_text_and_markdown() -> None:
     assert "| symbol | value | meaning |" in page
 
 
+def test_help_is_that_of_the_command() -> None:
+    _, text = run_command("explain gpus --help")
+    assert "--slo-ttft" in text
+    _, text = run_command("explain --help")
+    assert "figure by figure" in text
+
+
 def test_infeasible_is_explained_and_answered_no() -> None:
     code, text = run_command("explain gpus --slo-tpot 1ms")
     assert code == 1
@@ -173,6 +180,7 @@ def test_json_obeys_its_schema(line: str) -> None:
     [
         ("explain gpsu", "did you mean `gpus`"),
         ("explain gpus --slo-tfft 1s", "no such option `--slo-tfft`"),
+        ("explain gpus --slo-tfft 1s", "see `capplan explain gpus --help`"),
         ("explain kv --format table", "is not a format"),
         ("explain roofline --plot x.png", "belongs to `capplan roofline`"),
     ],

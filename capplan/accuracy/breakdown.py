@@ -7,22 +7,23 @@ from dataclasses import fields
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.server import server_of
+from capplan.accuracy.predict import calibrated_server
 from capplan.accuracy.settings import settings_of
 from capplan.accuracy.step_record import MeanStep, StepRecord
 from capplan.formulas.kv import tokens_held
 from capplan.performance.batch import Batch, StepTime
 from capplan.performance.step import StepModel
 from capplan.results.accuracy import StepPart
+from capplan.specs.calibration import CalibrationSpec
 
 
-def parts_of(run: MeasuredRun) -> tuple[StepPart, ...]:
+def parts_of(run: MeasuredRun, calibration: CalibrationSpec | None = None) -> tuple[StepPart, ...]:
     """Seconds of the run, of mean TTFT and of mean TPOT by part of the step time.
 
     TTFT has a part more: what lies before the engine.
     """
     settings, load = settings_of(run), load_of(run)
-    server, record = server_of(settings), StepRecord()
+    server, record = calibrated_server(settings, calibration), StepRecord()
     measured = emulate(settings, load, server, record)
     of_replica = measured.num_requests // settings.num_replicas
     names = [field.name for field in fields(StepTime)]

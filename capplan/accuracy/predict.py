@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.server import server_of
-from capplan.accuracy.settings import settings_of
+from capplan.accuracy.server import Server, server_of
+from capplan.accuracy.settings import RunSettings, settings_of
 from capplan.errors import CapplanError
+from capplan.performance.calibration import calibration_of, check_calibration
 from capplan.results.assumptions import Assumption
+from capplan.specs.calibration import CalibrationSpec
 
 _ROWS_PER_TASK = 40
 
@@ -28,12 +32,12 @@ class Prediction:
     assumptions: tuple[Assumption, ...]
 
 
-def predict(run: MeasuredRun) -> Prediction:
+def predict(run: MeasuredRun, calibration: CalibrationSpec | None = None) -> Prediction:
     """One row."""
     try:
         settings = settings_of(run)
         load = load_of(run)
-        measured = emulate(settings, load, server_of(settings))
+        measured = emulate(settings, load, calibrated_server(settings, calibration))
     except CapplanError as error:
         return Prediction(run.id, {}, error.message, ())
     assumptions = [*settings.assumptions, *load.assumptions]
@@ -42,7 +46,20 @@ def predict(run: MeasuredRun) -> Prediction:
     return Prediction(run.id, measured.metrics, None, tuple(assumptions))
 
 
-def predict_all(runs: Sequence[MeasuredRun], processes: int | None = None) -> list[Prediction]:
+def calibrated_server(settings: RunSettings, calibration: CalibrationSpec | None) -> Server:
+    """Raises CapplanError where the calibration is of another accelerator."""
+    if calibration is None:
+        return server_of(settings)
+    check_calibration(calibration, settings.hardware_id)
+    return server_of(settings, calibration_of(calibration))
+
+
+def predict_all(
+    runs: Sequence[MeasuredRun],
+    processes: int | None = None,
+    calibration: CalibrationSpec | None = None,
+    progress: Callable[[int, int], object] = lambda _done, _of: None,
+) -> list[Prediction]:
     """All rows, in their order; rows of one deployment are kept together, for its step times."""
     order = sorted(range(len(runs)), key=lambda i: (_deployment_key(runs[i]), i))
     tasks = [
@@ -50,12 +67,15 @@ def predict_all(runs: Sequence[MeasuredRun], processes: int | None = None) -> li
         for start in range(0, len(order), _ROWS_PER_TASK)
     ]
     processes = processes or min(len(tasks), os.cpu_count() or 1)
-    if processes == 1:
-        done: Iterable[list[Prediction]] = map(_predict_some, tasks)
-        results = [prediction for part in done for prediction in part]
-    else:
-        with ProcessPoolExecutor(processes) as pool:
-            results = [p for part in pool.map(_predict_some, tasks) for p in part]
+    some = partial(_predict_some, calibration=calibration)
+    results: list[Prediction] = []
+    with ExitStack() as stack:
+        parts: Iterable[list[Prediction]] = map(some, tasks)
+        if processes > 1:
+            parts = stack.enter_context(ProcessPoolExecutor(processes)).map(some, tasks)
+        for part in parts:
+            results += part
+            progress(len(results), len(runs))
     by_row = dict(zip(order, results, strict=True))
     return [by_row[i] for i in range(len(runs))]
 
@@ -65,5 +85,5 @@ def _deployment_key(run: MeasuredRun) -> tuple[str, ...]:
     return tuple(run.columns.get(name, "") for name in names)
 
 
-def _predict_some(runs: list[MeasuredRun]) -> list[Prediction]:
-    return [predict(run) for run in runs]
+def _predict_some(runs: list[MeasuredRun], calibration: CalibrationSpec | None) -> list[Prediction]:
+    return [predict(run, calibration) for run in runs]

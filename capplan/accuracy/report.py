@@ -24,6 +24,7 @@ from capplan.errors import CapplanError, did_you_mean
 from capplan.performance.bands import generation_of
 from capplan.results.accuracy import AccuracyResult, WorstRow
 from capplan.results.assumptions import Assumption
+from capplan.specs.calibration import CalibrationSpec
 
 _MOST_VALUES = 3
 
@@ -85,6 +86,7 @@ def accuracy_result(
     predictions: Sequence[Prediction],
     by: Sequence[str],
     num_worst: int,
+    calibration: CalibrationSpec | None = None,
 ) -> AccuracyResult:
     """Errors by metric, by the columns asked for, and of the worst rows."""
     rows = [pairs_of(run, found) for run, found in zip(runs, predictions, strict=True)]
@@ -95,12 +97,16 @@ def accuracy_result(
         targets=targets(rows),
         metrics=by_metric(rows),
         groups=grouped(rows, lambda run: tuple(cell(run, name) for name in by)) if by else (),
-        worst=tuple(_worst(pair, assumed[pair.run.id]) for pair in worst_pairs(rows, num_worst)),
+        worst=tuple(
+            _worst(pair, assumed[pair.run.id], calibration) for pair in worst_pairs(rows, num_worst)
+        ),
         unpredicted=unpredicted(runs, predictions),
     )
 
 
-def _worst(pair: Pair, assumptions: Sequence[Assumption]) -> WorstRow:
+def _worst(
+    pair: Pair, assumptions: Sequence[Assumption], calibration: CalibrationSpec | None
+) -> WorstRow:
     assert pair.predicted is not None
     assert pair.error is not None
     return WorstRow(
@@ -110,7 +116,7 @@ def _worst(pair: Pair, assumptions: Sequence[Assumption]) -> WorstRow:
         predicted=pair.predicted,
         error_fraction=pair.error,
         what=described(pair.run),
-        parts=parts_of(pair.run),
+        parts=parts_of(pair.run, calibration),
         assumed=tuple(f"{a.what}: {a.value}" for a in assumptions),
     )
 

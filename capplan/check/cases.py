@@ -76,6 +76,13 @@ class Case:
             return None if self.deployment.open(meaning) else 1
         return self.deployment.count(meaning)
 
+    def _alone(self, meaning: str) -> int | None:
+        """A degree for sums of memory; of a part of a deployment, as if this were all of it."""
+        if self.deployment.flag(meaning) is None and self.deployment.partial:
+            one = meaning != "tp" or self.gpus_per_replica == 1
+            return 1 if one and not self.deployment.hidden else None
+        return self.degree(meaning)
+
     @cached_property
     def tp(self) -> int | None:
         return self.degree("tp")
@@ -147,11 +154,7 @@ class Case:
             return None
         flag = self.deployment.flag("kv_dtype")
         if flag is None or flag.text == "auto":
-            return (
-                None
-                if flag is None and self.deployment.partial
-                else self.model.spec.activation_dtype
-            )
+            return self.model.spec.activation_dtype
         return _KV_FORMATS.get((flag.text or "").lower())
 
     @cached_property
@@ -178,7 +181,7 @@ class Case:
         return self.setups[0] if self.setups else None
 
     def _setup(self, spec: HardwareSpec) -> kv_engine.Deployment | None:
-        tp, pp, dp = self.tp, self.pp, self._attention_copies
+        tp, pp, dp = self._alone("tp"), self._alone("pp"), self._attention_copies
         if self.model is None or self.edition is None or self.kv_format is None:
             return None
         if tp is None or pp is None or dp is None or min(tp, pp, dp) < 1 or tp * pp * dp > 4096:
@@ -218,7 +221,7 @@ class Case:
     @property
     def _attention_copies(self) -> int | None:
         """Copies of the attention over which experts are spread; whole copies count as one."""
-        dp = self.dp
+        dp = self._alone("dp")
         spread = self.deployment.flag("expert_parallel") or self.deployment.flag("dp_attention")
         if dp is None:
             return None

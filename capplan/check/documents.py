@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -24,6 +24,13 @@ _WORDS = re.compile(
     r"|llm_configs|engine_kwargs|InferenceService|ServingRuntime|dynamo|modelArtifacts"
     r"|^hardware:|servingEngineSpec|tensor-?_?parallel|max-?_?model-?_?len|LLM_MODEL_ID|llm-d",
     re.IGNORECASE | re.MULTILINE,
+)
+
+# Beyond a word in a dashboard or a schema: an image, a command, a kind.
+_SERVES = re.compile(
+    r"vllm serve|vllm\.entrypoints|sglang\.launch_server|trtllm-serve|text-generation-launcher"
+    r"|image:.*(?:vllm|sglang|text-generation|tensorrt|huggingfaceserver)|dynamo\.(?:vllm|sglang)"
+    r"|engine_kwargs|servingEngineSpec|kind: *(?:LLM)?InferenceService|kind: *Dynamo"
 )
 
 
@@ -73,13 +80,31 @@ def read_file(source: Source, overrides: dict[str, str] | None = None) -> File:
     try:
         documents = parse(source, None if plain else text)
         if not _has_template_keys(documents):
-            return File(source, tuple(documents), overrides=given)
+            return _of_objects(File(source, tuple(documents), overrides=given))
         fault = None
     except UnreadableError as error:
         documents, fault = [], error
     if _TEMPLATE.search(source.text) or fault is not None:
-        return _masked(source, text, fault, given)
-    return File(source, tuple(documents), overrides=given)
+        return _of_objects(_masked(source, text, fault, given))
+    return _of_objects(File(source, tuple(documents), overrides=given))
+
+
+def _of_objects(file: File) -> File:
+    """Lists and OpenShift templates as the objects in them, so that these find each other."""
+    documents: list[Node] = []
+    parameters: dict[str, str] = {}
+    for root in file.documents:
+        kind = root.word("kind") or ""
+        held = root.get("objects") if kind == "Template" else root.get("items")
+        if not kind.endswith(("List", "Template")) or held is None or held.kind != "list":
+            documents.append(root)
+            continue
+        documents += [item for item in held.items or () if item.kind == "mapping"]
+        for parameter in (root.get("parameters") or root).items or ():
+            name, value = parameter.word("name"), parameter.word("value")
+            if name and value:
+                parameters.setdefault(name, value)
+    return replace(file, documents=tuple(documents), overrides=parameters | file.overrides)
 
 
 def _looks_like_yaml(source: Source) -> bool:
@@ -167,8 +192,11 @@ def inner_documents(node: Node) -> list[Node]:
 
 
 def unreadable(file: File) -> CapplanError | None:
-    """The fault of a file as an error with its place."""
-    if file.fault is None:
+    """The fault of a file that seems to deploy something, as an error with its place.
+
+    A template that is no YAML before it is filled in has no fault.
+    """
+    if file.fault is None or file.templated or not _SERVES.search(file.source.text):
         return None
     location = file.source.location(min(file.fault.offset, max(0, len(file.source.text) - 1)))
     return CapplanError(f"this is not valid YAML: {file.fault.reason}", location=location)

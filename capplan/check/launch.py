@@ -106,6 +106,18 @@ def version_of_image(image: str) -> str | None:
     return version
 
 
+def version_by_pip(text: str, engine: str) -> str | None:
+    """`pip install vllm==0.6.3` in the same script, where it says one version.
+
+    >>> version_by_pip('uv pip install "vllm[audio]==0.6.3"', "vllm")
+    '0.6.3'
+    """
+    package = {"tensorrt-llm": "tensorrt[-_]llm"}.get(engine, re.escape(engine))
+    pattern = rf"pip3? install[^\n]*?\b{package}(?:\[[\w,-]*\])?==(\d+(?:\.\d+)+)"
+    found = set(re.findall(pattern, text))
+    return found.pop() if len(found) == 1 else None
+
+
 def find_launches(
     argv: Sequence[Value], scope: Scope, *, in_branch: bool = False, depth: int = 0
 ) -> list[Launch]:
@@ -120,7 +132,9 @@ def find_launches(
         engine, taken = _server(argv, i)
         if engine:
             words = argv[i + taken :] if depth else [outside(w, scope) for w in argv[i + taken :]]
-            return [Launch(engine, tuple(words), tuple(argv[:i]), scope, word, in_branch)]
+            at = _image_at(argv[:i])
+            image = argv[at] if at is not None else None
+            return [Launch(engine, tuple(words), tuple(argv[:i]), scope, word, in_branch, image)]
     found = _container_run(argv, scope, in_branch, depth)
     if found:
         return found
@@ -198,35 +212,42 @@ def _server(argv: Sequence[Value], i: int) -> tuple[str | None, int]:
     return None, 0
 
 
-def _container_run(
-    argv: Sequence[Value], scope: Scope, in_branch: bool, depth: int
-) -> list[Launch]:
-    """`docker run ... IMAGE args`: the first word that names an image of a server."""
+def _image_at(argv: Sequence[Value]) -> int | None:
+    """Where `docker run ... IMAGE args` names the image of a server."""
     words = [_base(word.chars) for word in argv[:4]]
     if not any(word in ("docker", "podman", "nerdctl", "sudo") for word in words):
-        return []
+        return None
     if "run" not in [word.chars for word in argv[:8]]:
-        return []
+        return None
     for i, word in enumerate(argv):
         if i and argv[i - 1].chars in ("--name", "-v", "--volume", "-e", "--env", "--network"):
             continue
         if word.chars.startswith("-") or ("/" not in word.chars and ":" not in word.chars):
             continue
-        engine = engine_of_image(word.chars)
-        if not engine or "=" in word.chars:
-            continue
-        entry = _option(argv[:i], "--entrypoint")
-        inner = [*([entry] if entry else []), *argv[i + 1 :]]
-        found = find_launches(inner, scope, in_branch=in_branch, depth=depth + 1)
-        if found:
-            return [
-                Launch(f.engine, f.words, tuple(argv[:i]), f.scope, f.place, f.in_branch, word)
-                for f in found
-            ]
-        if not inner or inner[0].chars.startswith(("-", HOLE)) or engine != "sglang":
-            place = argv[0]
-            return [Launch(engine, tuple(inner), tuple(argv[:i]), scope, place, in_branch, word)]
+        if engine_of_image(word.chars) and "=" not in word.chars:
+            return i
+    return None
+
+
+def _container_run(
+    argv: Sequence[Value], scope: Scope, in_branch: bool, depth: int
+) -> list[Launch]:
+    """What `docker run` starts: a command after the image, or the image's own server."""
+    at = _image_at(argv)
+    if at is None:
         return []
+    image, before = argv[at], tuple(argv[:at])
+    engine = engine_of_image(image.chars)
+    assert engine is not None
+    entry = _option(before, "--entrypoint")
+    inner = [*([entry] if entry else []), *argv[at + 1 :]]
+    found = find_launches(inner, scope, in_branch=in_branch, depth=depth + 1)
+    if found:
+        return [
+            Launch(f.engine, f.words, before, f.scope, f.place, f.in_branch, image) for f in found
+        ]
+    if not inner or inner[0].chars.startswith(("-", HOLE)) or engine != "sglang":
+        return [Launch(engine, tuple(inner), before, scope, argv[0], in_branch, image)]
     return []
 
 

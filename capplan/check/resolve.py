@@ -113,9 +113,16 @@ def _gpus(
         return Accelerators(names, None, size), None
     if found is not None:
         return found, None
-    if hints:
-        return None, f"GPU type: `{hints[0]}` is not known; map it under `hardware:`"
+    telling = [hint for hint in hints if hint.lower() not in _SAYS_NOTHING]
+    if telling:
+        return None, f"GPU type: `{telling[0]}` is not known"
+    if "cpu" in hints:
+        return None, None
     return None, "GPU type: no node label, instance type or profile names it"
+
+
+# Labels that only say that there is one, and the profile of those that have none.
+_SAYS_NOTHING = {"true", "false", "yes", "present", "on", "gpu", "cpu", "nvidia", "amd"}
 
 
 @lru_cache(maxsize=64)

@@ -18,9 +18,11 @@ from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
+from capplan.cli.progress import Progress
 from capplan.errors import CapplanError
 from capplan.render.screen import Screen
 from capplan.results.accuracy import AccuracyInputs
+from capplan.specs.calibration import load_calibration
 
 SCHEMA = "capplan.accuracy/1"
 DEFAULT_WORST = 5
@@ -34,6 +36,7 @@ class AccuracyOptions(NamedTuple):
     worst: str | None
     predictions: str | None
     jobs: str | None
+    calibration: str | None
 
 
 def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int:
@@ -48,12 +51,14 @@ def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int
         raise CapplanError(f"--worst: {num_worst:,} is more than {MAX_WORST:,}")
     jobs = inputs.count("--jobs", options.jobs, 0, None) if options.jobs else None
     chosen = selected(runs, where)
-    predictions = predict_all(chosen, jobs)
-    result = accuracy_result(chosen, predictions, by, num_worst)
+    fitted = load_calibration(Path(options.calibration)) if options.calibration else None
+    with Progress("predicting rows") as progress:
+        predictions = predict_all(chosen, jobs, fitted, progress)
+    result = accuracy_result(chosen, predictions, by, num_worst, fitted)
     if options.predictions is not None:
         write_predictions(predictions, Path(options.predictions))
         environment().stderr.write(f"wrote {options.predictions}\n")
-    asked = AccuracyInputs(path, by, where, num_worst)
+    asked = AccuracyInputs(path, by, where, num_worst, options.calibration)
     assumptions = assumed(predictions)
 
     def screen() -> Screen:

@@ -191,6 +191,7 @@ def simulate(
     slo_e2e: s.SloE2e = None,
     slo_percentile: s.SloPercentile = None,
     slo_goodput: s.SloGoodput = None,
+    calibration: o.Calibration = None,
     records: s.Records = None,
     timeline: s.TimelineFile = None,
     plot: o.Plot = None,
@@ -262,6 +263,7 @@ def pareto(
     slo_e2e: s.SloE2e = None,
     slo_percentile: s.SloPercentile = None,
     slo_goodput: s.SloGoodput = None,
+    calibration: o.Calibration = None,
     plot: o.Plot = None,
     as_json: o.Json = False,
     form: o.Format = None,
@@ -285,7 +287,7 @@ def emit_plan(
     repository: o.Repository = None,
     read_rate: o.ReadRate = None,
 ) -> int:
-    """What to run: a plan as an engine's command line or a deployment manifest."""
+    """A plan as a command line or a manifest."""
     from capplan.cli.emit import answer
 
     return answer(plan, form, variant, repository, read_rate)
@@ -298,10 +300,11 @@ def emit_plan(
     },
 )  # fmt: skip
 def explain_command(context: typer.Context) -> int:
-    """How an answer comes about: `explain gpus|roofline|kv|simulate` with that command's options.
+    """How an answer comes about, figure by figure.
 
-    For every figure why it matters, the picture, the formula, its numbers, and a check;
-    `--format text|markdown` or `--json`.
+    `capplan explain gpus|roofline|kv|simulate` takes that command's options. For every figure: why
+    it matters, the picture, the formula, its numbers, and a check; `--format text|markdown` or
+    `--json`.
     """
     from capplan.cli.explain_options import explained
 
@@ -357,13 +360,14 @@ def accuracy(
     worst: o.Worst = None,
     predictions: o.Predictions = None,
     jobs: o.Jobs = None,
+    calibration: o.Calibration = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
     """How far predictions are from measured runs: coverage, errors, and the worst rows."""
     from capplan.cli.accuracy import AccuracyOptions, answer
 
-    options = AccuracyOptions(by, where, core, worst, predictions, jobs)
+    options = AccuracyOptions(by, where, core, worst, predictions, jobs, calibration)
     return answer(measured, options, as_json, output_format(form))
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from capplan import units
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
-from capplan.errors import CapplanError, QuantityError, did_you_mean
-from capplan.planner.emit.launch import READ_BYTES_PER_S, Names, launch_of
+from capplan.errors import CapplanError, QuantityError, did_you_mean, one_line
+from capplan.planner.emit.launch import READ_BYTES_PER_S, launch_of
+from capplan.planner.emit.names import Names
 from capplan.planner.emit.plan_file import plan_mapping, plan_of
 from capplan.planner.question import Question
 from capplan.render.emit.formats import launch_text
@@ -79,7 +81,7 @@ def answer(
         plan,
         model.spec,
         hardware.spec,
-        Names(model.id, hardware.id, repository or own),
+        Names(model.id, hardware.id, _repository(repository) or own),
         engine=_ENGINE_OF.get(chosen),
         read_bytes_per_s=_rate(read_rate),
     )
@@ -95,6 +97,15 @@ def _plan(file: str, variant: str | None) -> tuple[Plan, dict[str, Any]]:
         one = variant_named(variant, plan, found)
         plan, found = one.plan, one.document
     return plan, {key: value for key, value in found.data.items() if key != "variants"}
+
+
+def _repository(text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"[\w./~@:+-]{1,400}", text, re.ASCII):
+        raise CapplanError(
+            f"--repository: `{one_line(text, 40)}` is no repository and no path",
+            hint="write it like meta-llama/Llama-3.1-8B-Instruct",
+        )
+    return text
 
 
 def _rate(text: str | None) -> float:

@@ -20,7 +20,7 @@ def explained(context: typer.Context) -> int:
         raise CapplanError(f"explain: `{name[:40]}` is not explained", hint=hint)
     group = context.find_root().command
     command = group.get_command(context, name)  # type: ignore[attr-defined]
-    own = command.make_context(f"capplan explain {name}", arguments[1:], parent=context)
+    own = command.make_context(name, arguments[1:], parent=context, help_option_names=["--help"])
     texts = dict(own.params)
     form, as_json = texts.pop("form", None), bool(texts.pop("as_json", False))
     for option in ("plot", "emit"):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
+from capplan.errors import CapplanError
 from capplan.performance.rates import beyond_measured, compute_format, derated_rates
 from capplan.planner import question as q
 from capplan.planner.gpus import plan_fleet
@@ -49,6 +50,8 @@ def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = No
     """Answer, print, and return the exit code; with ``emit``, print what to run instead."""
     inputs = Inputs()
     if emit is not None:
+        if as_json:
+            raise CapplanError("--json and --emit are two forms of one answer: say one")
         return _emitted(emit, *_questions(options, inputs))
     _, asked, result = asked_and_answered(options, inputs)
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar, get_args
 
 from capplan import units
 from capplan.errors import CapplanError, QuantityError, did_you_mean
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
+from capplan.performance.calibration import (
+    UNCALIBRATED,
+    Calibration,
+    calibration_of,
+    check_calibration,
+)
 from capplan.planner import question as defaults
 from capplan.planner.question import EngineSettings
 from capplan.results.assumptions import Assumption
@@ -268,6 +275,17 @@ class Inputs:
         if value is None and what is not None:
             self.assume(what, "on" if default else "off", option)
         return default if value is None else value
+
+    def calibration(self, file: str | None, hardware: str, engine: str | None) -> Calibration:
+        """What was learnt from the user's own servers; a note where it is of another engine."""
+        if file is None:
+            return UNCALIBRATED
+        from capplan.specs.calibration import load_calibration
+
+        spec = load_calibration(Path(_name("--calibration", file)))
+        for note in check_calibration(spec, hardware, engine):
+            self.assume("calibration", note, "--calibration")
+        return calibration_of(spec)
 
     def gpu_memory(self, text: str | None) -> int | None:
         if text is None:

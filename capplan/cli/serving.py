@@ -38,6 +38,7 @@ class ServingOptions(NamedTuple):
     enable_chunked_prefill: bool | None
     enable_prefix_caching: bool | None
     async_scheduling: bool | None
+    calibration: str | None = None
 
 
 def serving_of(
@@ -67,6 +68,7 @@ def serving_of(
         long_prefill_token_threshold=flags.long_prefill_token_threshold or 0,
         policy="priority" if flags.scheduling_policy == "priority" else "fcfs",
         scheduler_flags=flags.scheduler,
+        calibration=inputs.calibration(options.calibration, hardware.id, engine.profile.engine),
     )
 
 

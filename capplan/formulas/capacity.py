@@ -55,8 +55,8 @@ def prefill_time_fraction(
     ``requests_per_s_prefill`` prompts a second where a replica does nothing else, and
     ``decode_tokens_per_s`` where it does nothing but decode: 1 / r against n / d.
 
-    >>> prefill_time_fraction(20.0, 250, 1_000.0)
-    0.16666666666666666
+    >>> round(prefill_time_fraction(20.0, 250, 1_000.0), 6)
+    0.166667
     """
     prefill_s = 1 / requests_per_s_prefill
     decode_s = decode_tokens / decode_tokens_per_s if decode_tokens else 0.0
@@ -69,7 +69,7 @@ def average_power_w(tdp_w: float, busy_fraction: float, idle_fraction: float) ->
     The linear model of Fan, Weber and Barroso, "Power provisioning for a warehouse-sized
     computer", ISCA 2007, with TDP as the busy end.
 
-    >>> average_power_w(700.0, 0.5, 0.2)
+    >>> round(average_power_w(700.0, 0.5, 0.2), 6)
     420.0
     """
     return tdp_w * (idle_fraction + (1 - idle_fraction) * min(1.0, busy_fraction))

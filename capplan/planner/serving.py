@@ -8,6 +8,7 @@ from typing import Literal
 
 from capplan import units
 from capplan.errors import CapplanError, UnsupportedError
+from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.engine_families import engine_overheads
 from capplan.performance.kv_engine import Deployment
 from capplan.performance.kv_pool import KvPool
@@ -56,6 +57,7 @@ class Serving:
     long_prefill_token_threshold: int = 0
     policy: Literal["fcfs", "priority"] = "fcfs"
     scheduler_flags: SchedulerFlags = DEFAULT_SCHEDULER_FLAGS
+    calibration: Calibration = UNCALIBRATED  # to one's own servers
 
     @property
     def num_gpus(self) -> int:
@@ -182,7 +184,8 @@ class Serving:
         """Host time, launches and front end of the engine's version."""
         profile = self.profile
         version = version_key(profile.versions.first)
-        return engine_overheads(engine_performance(profile.engine, version))
+        found = engine_overheads(engine_performance(profile.engine, version))
+        return self.calibration.overheads(found)
 
     @cached_property
     def rates(self) -> Rates:
@@ -190,13 +193,14 @@ class Serving:
         model, hardware = deployment.model, deployment.hardware
         weights = engine.dtype or model.stored_format
         compute = compute_format(hardware, weights, model.activation_dtype)
-        return derated_rates(
+        rates = derated_rates(
             hardware,
             deployment.tp,
             compute,
             pp=engine.pp,
             fixed_factor=self.overheads.fixed_factor,
         )
+        return self.calibration.rates(rates)
 
     @cached_property
     def steps(self) -> StepModel:

@@ -24,6 +24,8 @@ def quantity(value: float, unit: str) -> str:
         return shows.bandwidth(value)
     if unit == "FLOP/s":
         return shows.flops(value)
+    if unit == "FLOP":
+        return f"{shows.number(value / units.TERA)} TFLOP"
     if unit == "$":
         return shows.money(value)
     if unit == "W":

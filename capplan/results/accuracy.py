@@ -12,6 +12,7 @@ class AccuracyInputs:
     by: tuple[str, ...]
     where: Mapping[str, str]
     num_worst: int
+    calibration: str | None = None  # a file
 
 
 @dataclass(frozen=True, slots=True)

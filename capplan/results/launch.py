@@ -45,7 +45,7 @@ class NodeLabels:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One deployment: ``num_replicas`` servers (spares included), each on GPUs of one node."""
+    """One deployment: ``num_replicas`` servers, spares included."""
 
     name: str  # a DNS label
     title: str
@@ -64,6 +64,7 @@ class Launch:
     num_spares: int
     gpus_per_replica: int
     gpus_per_node: int
+    nodes_per_replica: int
     vendor: str  # nvidia | amd
     gpu_resource: str
     num_cpus: int

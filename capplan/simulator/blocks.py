@@ -41,12 +41,14 @@ class BlockTable:
         self.count = usable_blocks  # in the queue
         self._blank = usable_blocks  # at the front
         self._queue: OrderedDict[Block | Run, None] = OrderedDict()
+        self._last: Run | None = None  # the end of the queue, where it is a run
         self.found: dict[Hashable, list[Block]] = {}  # oldest first
 
     def clear(self, usable_blocks: int) -> None:
         """All blocks are free and blank. In place: others hold on to these containers."""
         self.count = self._blank = usable_blocks
         self._queue.clear()
+        self._last = None
         self.found.clear()
 
     def settle(self, free: int) -> None:
@@ -64,6 +66,8 @@ class BlockTable:
             else:
                 assert isinstance(entry, Run)
                 blank += entry.length
+                if entry is self._last:
+                    self._last = None
         self._blank, self.count = blank - taken, free
 
     def _forget(self, block: Block) -> None:
@@ -106,6 +110,7 @@ class BlockTable:
             block.uses -= 1
             if not block.uses:
                 queue[block] = None
+                self._last = None
                 freed += 1
                 self.count += 1
         return freed
@@ -114,7 +119,11 @@ class BlockTable:
         """Release blocks that nobody will look up; says how many."""
         self._blank += unregistered
         if registered:
-            self._queue[Run(registered)] = None
+            if self._last is None:
+                self._last = Run(registered)
+                self._queue[self._last] = None
+            else:
+                self._last.length += registered
         self.count += registered + unregistered
         return registered + unregistered
 

@@ -8,7 +8,8 @@ from math import inf
 from typing import Any
 
 from capplan.simulator.config import SchedulerConfig, rejection_reason
-from capplan.simulator.detailed import DetailedScheduler, DetailedSequence, Pass
+from capplan.simulator.detailed import DetailedScheduler
+from capplan.simulator.detailed_pass import DetailedSequence, Pass
 from capplan.simulator.open_form import OpenForm
 from capplan.simulator.queues import FcfsQueue, PriorityQueue
 from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord

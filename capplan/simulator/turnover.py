@@ -117,10 +117,13 @@ def departure(replica: ReplicaState) -> Release:
                 if cache is None:
                     free += -(-computed // size)
                 else:
-                    if replica.continued:
-                        replica.continued.pop(seq, None)
                     table.settle(free)
-                    free += cache.leave(seq, computed, registered, preempted=False)
+                    if seq.keys or seq.blocks:
+                        replica.continued.pop(seq, None)
+                        free += cache.leave(seq, computed, registered, preempted=False)
+                    else:
+                        full = registered // size
+                        free += table.release_nameless(full, -(-computed // size) - full)
             else:  # preempted with its last token on the way
                 replica.waiting.remove(seq)
             on_finish(seq.record())

@@ -80,6 +80,17 @@ def test_a_broken_file_that_deploys_is_2(tmp_path: Path) -> None:
     assert "chat.yaml:" in ran.err
 
 
+def test_a_broken_file_that_deploys_nothing_is_passed_over(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        chat__yaml=FINE,
+        board__json='/* vllm */ {"expr": "vllm:num_requests_waiting"',
+        deployment__tpl='{{- define "x" }}\nimage: vllm/vllm-openai\n  - {{ x }}: [\n{{- end }}\n',
+    )
+    assert check(tmp_path).code == 0
+    assert "passed over: board.json" in check(tmp_path, "-v").err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -391,3 +391,50 @@ def test_fingerprints_survive_moved_lines_and_change_with_the_value() -> None:
 
 def test_the_page_of_rules_is_that_of_the_rules() -> None:
     assert rules_page.PAGE.read_text(encoding="utf-8") == rules_page.page()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (manifest(model="$(MODEL)"), "--set MODEL=VALUE"),
+        (manifest(model="{{ .Values.model.name }}"), "--set Values.model.name=VALUE"),
+        (manifest(model="/models/ours"), "models: {/models/ours: MODEL}"),
+        (manifest(gpu=None), "deployments: {chat: {hardware: ACCELERATOR}}"),
+        (manifest(gpu="big-pool"), "hardware: {big-pool: ACCELERATOR}"),
+        (manifest("--tensor-parallel-size=${TP}"), "--set TP=VALUE"),
+    ],
+)
+def test_what_would_settle_it_is_said(text: str, said: str) -> None:
+    fixes = [finding.fix or "" for finding in findings(text) if finding.rule == "CP001"]
+    assert [said in fix for fix in fixes] == [True]
+
+
+def test_labels_of_another_kind_name_no_gpu() -> None:
+    text = manifest(gpu=None).replace(
+        "      containers:",
+        "      nodeSelector:\n        kubernetes.io/os: linux\n        nvidia.com/gpu: present\n"
+        "        topology.kubernetes.io/zone: a\n      containers:",
+    )
+    (said,) = [finding.message for finding in findings(text) if finding.rule == "CP001"]
+    assert said.startswith("GPU type: no node label")
+
+
+def test_a_part_of_a_deployment_is_judged_with_a_warning() -> None:
+    """A runtime elsewhere may quantise: too large is no fact there, and still worth a word."""
+    service = """
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: chat}
+spec:
+  predictor:
+    nodeSelector: {nvidia.com/gpu.product: Tesla-T4}
+    model:
+      modelFormat: {name: huggingface}
+      args: [--model_id=meta-llama/Meta-Llama-3-8B-Instruct, --dtype=float16, --max_model_len=4096]
+      resources: {limits: {nvidia.com/gpu: "1"}}
+"""
+    found = {finding.rule: finding for finding in findings(service)}
+    assert found["CP004"].severity == "warning"
+    assert "15.0 GiB of weights" in found["CP004"].message
+    assert not {"CP002", "CP003"} & found.keys()
+    assert rules_of(service.replace("Tesla-T4", "NVIDIA-L4")) == set()

@@ -39,6 +39,8 @@ def first_advice(case: Case, room: Room) -> str | None:
     if not found:
         return None
     best = found[0]
+    if best.option == "--dtype" and best.value != "fp8":  # which engines make while they load
+        return f"serve a checkpoint in {best.value}: {best.why}"
     option = _OPTIONS.get(best.option, best.option.lstrip("-"))
     value = best.value.replace("--pp", "and pipeline-parallel-size")
     return f"set {option} to {value}: {best.why}"

@@ -20,6 +20,8 @@ def _assumed(case: Case) -> tuple[str, ...]:
     notes = [case.model_note] if case.model_note else []
     if not case.version_known and case.profile is not None:
         notes.append(f"engine version unknown: {case.profile.name}")
+    if case.deployment.partial:
+        notes.append("what this file does not set, nothing else sets")
     if case.gpus is not None and len(case.gpus.names) > 1:
         notes.append(f"holds for each of {', '.join(case.gpus.names)}")
     return tuple(notes)
@@ -31,7 +33,9 @@ def weights_do_not_fit(case: Case) -> Iterator[Remark]:
     it may use, it stops with an out-of-memory error, whatever the other settings are. Sizes are
     the sum of all tensors as this checkpoint stores them, per GPU of the split."""
     found = rooms(case)
-    if not found or not all(r.weights_bytes > r.share_bytes + r.extra_bytes for r in found):
+    if case.deployment.partial or not found:
+        return  # another file may quantise or split: CP004
+    if not all(r.weights_bytes > r.share_bytes + r.extra_bytes for r in found):
         return
     room = found[0]
     setup = room.setup
@@ -64,7 +68,7 @@ def kv_below_one_sequence(case: Case) -> Iterator[Remark]:
     found = rooms(case)
     if case.engine != "vllm" or length is None or not found or _is_flat(found[0]):
         return
-    if case.deployment.flag("max_model_len") is None and case.deployment.partial:
+    if case.deployment.partial:
         return
     if not all(
         _weights_fit(r) and not r.setup.checked(r.pool("high")).starts(length) for r in found
@@ -88,9 +92,12 @@ def kv_below_one_sequence(case: Case) -> Iterator[Remark]:
 def tight_fit(case: Case) -> Iterator[Remark]:
     """A server whose weights fill its GPU starts, and then serves few requests at a time: their
     KV is what batches are made of. Also said where the pessimistic end of the logged range would
-    not start at all."""
+    not start at all, or where only another file could make it fit: a chart, a runtime, a base."""
     found = rooms(case)
     length = case.max_model_len
+    if found and case.deployment.partial and not any(_weights_fit(r) for r in found):
+        yield _too_large_alone(case, found[0])
+        return
     if not found or length is None or _is_flat(found[0]):
         return
     room = found[0]
@@ -102,16 +109,27 @@ def tight_fit(case: Case) -> Iterator[Remark]:
     risky = case.engine == "vllm" and high.starts(length) and not low.starts(length)
     if share >= _TIGHT_FRACTION and not risky:
         return
-    if case.engine == "vllm" and not high.starts(length):
+    if case.engine == "vllm" and not high.starts(length) and not case.deployment.partial:
         return  # CP003
     num = room.pool("likely").num_sequences(length)
     held = f"{num:,} request{'' if num == 1 else 's'} of {length:,} tokens"
     yield Remark(
         f"{gib(likely.available_bytes)} a GPU ({share:.0%} of its memory) are left for KV: {held}"
-        + ("; it may not start at all" if risky else ""),
+        + ("; it may not start at all" if risky or num < 1 else ""),
         case.deployment.flag("memory_share") or case.deployment.flag("max_model_len"),
         room.steps(),
         first_advice(case, room) or "use more GPUs a replica, smaller weights or an 8-bit KV cache",
+        _assumed(case),
+    )
+
+
+def _too_large_alone(case: Case, room: Room) -> Remark:
+    return Remark(
+        f"{room.setup.model.name} takes {gib(room.weights_bytes)} of weights a GPU, and "
+        f"{gib(room.share_bytes)} are there, unless another file quantises or splits it",
+        case.deployment.flag("memory_share") or case.deployment.model,
+        room.steps(),
+        first_advice(case, room),
         _assumed(case),
     )
 

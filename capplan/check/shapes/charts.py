@@ -10,10 +10,16 @@ from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
 from capplan.check.flag_tables.tgi import ENVIRONMENT
 from capplan.check.flags import Flag, dashed, mapping_flags, one_setting, read_flags
-from capplan.check.launch import engine_of_image
+from capplan.check.launch import engine_of_image, find_launches
 from capplan.check.nodes import Node
 from capplan.check.shapes.autoscalers import section
-from capplan.check.shapes.containers import Surroundings, distinct, image_of, server_deployments
+from capplan.check.shapes.containers import (
+    Surroundings,
+    argv_of,
+    distinct,
+    image_of,
+    server_deployments,
+)
 from capplan.check.shapes.fields import plain_value, stated
 from capplan.check.shapes.synthetic import from_parts, option_words
 from capplan.check.values import Scope, Value
@@ -80,6 +86,9 @@ def _chart(file: File, root: Node, name: str, holder: Node) -> Iterator[Deployme
         )
         if not options and model_node.get("args") is not None:
             options = "model/args" if holder.get("model") is model_node else ""
+    if engine is not None and (own := _own_command(file, holder, name, image, scope)):
+        yield own
+        return
     if engine is None or not (options or model or holder.get("vllmConfig")):
         return
     command = holder.get("command") or (runtime.get("command") if runtime is not None else None)
@@ -102,6 +111,27 @@ def _chart(file: File, root: Node, name: str, holder: Node) -> Iterator[Deployme
         file, holder, around, engine=engine, options=flags, extra=options, probes=(root, holder)
     )
     yield replace(found, autoscaler=section(holder, scope))
+
+
+def _own_command(
+    file: File, holder: Node, name: str, image: Value | None, scope: Scope
+) -> Deployment | None:
+    """`image: {command: [vllm, serve, ...]}`: the command stands with the image that it runs."""
+    section = holder.get("image", "command") and holder.get("image")
+    if section is None:
+        return None
+    for launch in find_launches(argv_of(section, scope, ("command", "args")), scope):
+        if launch.engine not in TABLES:
+            continue
+        read = read_flags(launch.words, TABLES[launch.engine])
+        named = [f.value for f in read.flags if f.meaning == "model" and f.value is not None]
+        model = named[-1] if named else read.model(TABLES[launch.engine], launch.words)
+        around = _around(holder, name, model, image, scope)
+        return from_parts(
+            file, holder, around, engine=launch.engine, options=read.flags, extra="",
+            probes=(holder,),
+        )  # fmt: skip
+    return None
 
 
 def _degrees(holder: Node, engine: str, scope: Scope) -> Iterator[Flag]:

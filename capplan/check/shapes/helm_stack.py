@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from capplan.check.deployment import Deployment, Shm, Stated
@@ -18,7 +17,7 @@ from capplan.check.shapes.containers import (
     scope_of,
 )
 from capplan.check.shapes.fields import plain_value, stated
-from capplan.check.shapes.resources import selector_values
+from capplan.check.shapes.resources import gpu_hints
 from capplan.check.shapes.synthetic import from_parts
 from capplan.check.values import Scope, Value, literal
 
@@ -45,7 +44,7 @@ def _model(file: File, spec: Node, entry: Node) -> list[Deployment]:
     gpus = stated(entry.get("requestGPU"), scope)
     pods, other = _ray(entry, scope)
     shm = plain_value(entry.get("shmSize"), scope)
-    hints = list(_hints(spec, scope))
+    hints = list(gpu_hints(spec, scope))
     around = Surroundings(
         shape="production-stack values",
         name=name,
@@ -98,17 +97,6 @@ def _ray(entry: Node, scope: Scope) -> tuple[Stated | None, Stated | None]:
     return stated(entry.get("replicaCount"), scope), head
 
 
-def _hints(holder: Node, scope: Scope) -> Iterator[Value]:
-    for _, (_, node) in (
-        (holder.get("nodeSelector") or Node(holder.source, "mapping", 0, 0)).entries().items()
-    ):
-        value = plain_value(node, scope)
-        if value is not None:
-            yield value
-    for term in (holder.get("nodeSelectorTerms") or holder).items or ():
-        yield from selector_values(term, scope)
-
-
 def _options(entry: Node, scope: Scope) -> list[Flag]:
     config = entry.get("vllmConfig")
     flags = mapping_flags(config, VLLM, scope) if config is not None else iter(())
@@ -142,7 +130,7 @@ def read_runtime(file: File, root: Node) -> list[Deployment]:
         model=plain_value(spec.get("model", "modelURL"), scope),
         gpus=stated(resources.get("gpu"), scope) if resources is not None else None,
         image=_runtime_image(spec, scope),
-        hints=tuple(_hints(spec.get("deploymentConfig") or spec, scope)),
+        hints=tuple(gpu_hints(spec.get("deploymentConfig") or spec, scope)),
     )
     holder = spec.get("vllmConfig") or spec
     deployment = from_parts(file, holder, around, engine="vllm", options=options, extra="extraArgs")

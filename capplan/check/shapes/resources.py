@@ -18,6 +18,12 @@ GPU_RESOURCE = re.compile(
     r"|volcano\.sh/vgpu-number|aliyun\.com/gpu-count|gpu)$"
 )
 
+# Node labels that say nothing of the accelerator.
+_OTHER_LABELS = re.compile(
+    r"^(?:(?:beta\.)?kubernetes\.io/(?:os|arch)|topology\.[\w.-]+/.*|failure-domain\..*"
+    r"|node-role\..*|karpenter\.sh/.*)$"
+)
+
 
 def gpus_of(
     container: Node, pod: Node | None, file: File, scope: Scope
@@ -57,10 +63,8 @@ def gpu_hints(pod: Node | None, scope: Scope) -> tuple[Value, ...]:
     """Whatever node labels say: selectors and required affinity."""
     found: list[Value] = []
     selector = pod.get("nodeSelector") if pod is not None else None
-    for _, (_, node) in (selector.entries() if selector is not None else {}).items():
-        value = plain_value(node, scope)
-        if value is not None:
-            found.append(value)
+    if selector is not None:
+        found += label_values(selector, scope)
     if pod is None:
         return tuple(found)
     required = pod.get("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
@@ -71,9 +75,17 @@ def gpu_hints(pod: Node | None, scope: Scope) -> tuple[Value, ...]:
     return tuple(found)
 
 
+def label_values(selector: Node, scope: Scope) -> Iterator[Value]:
+    for label, (_, node) in selector.entries().items():
+        value = plain_value(node, scope) if not _OTHER_LABELS.match(label) else None
+        if value is not None:
+            yield value
+
+
 def selector_values(term: Node, scope: Scope) -> Iterator[Value]:
     for expression in (term.get("matchExpressions") or term).items or ():
-        if expression.word("operator") in (None, "In"):
+        other = _OTHER_LABELS.match(expression.word("key") or "")
+        if expression.word("operator") in (None, "In") and not other:
             for node in (expression.get("values") or expression).items or ():
                 value = plain_value(node, scope)
                 if value is not None:

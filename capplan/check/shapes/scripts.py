@@ -10,14 +10,21 @@ from capplan.check.deployment import Deployment, Shm, Stated, parse_number
 from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
 from capplan.check.flags import Flag, read_flags
-from capplan.check.launch import Launch, find_launches, script_launches, version_of_image
+from capplan.check.launch import (
+    Launch,
+    find_launches,
+    script_launches,
+    version_by_pip,
+    version_of_image,
+)
 from capplan.check.nodes import Node
 from capplan.check.quantities import size_of
 from capplan.check.shapes.containers import Surroundings, distinct, role_of
 from capplan.check.shapes.model_hints import model_hints
+from capplan.check.shapes.slurm import by_slurm
 from capplan.check.shell import commands
 from capplan.check.source import Text, whole
-from capplan.check.values import Scope, Value, Variable, literal, value_of
+from capplan.check.values import Scope, Value, Variable, fill_templates, literal, value_of
 
 _EXEC_START = re.compile(r"^ExecStart=[-@:+!]*((?:.*\\\n)*.*)", re.M)
 _DOCKERFILE = re.compile(r"^[ \t]*(ENTRYPOINT|CMD)[ \t]+((?:.*\\\n)*.*)$", re.M | re.I)
@@ -41,7 +48,9 @@ def read(file: File) -> list[Deployment]:
         return distinct(found)
     if name.endswith((".py", ".md", ".rst", ".txt", ".ipynb", ".csv", ".html")):
         return []
-    return distinct(script_servers(file, value_of(text, scope), scope, around))
+    script = value_of(fill_templates(text, scope), scope)
+    servers = distinct(script_servers(file, script, scope, around))
+    return [by_slurm(servers[0], scope)] if len(servers) == 1 else servers
 
 
 def script_servers(
@@ -93,7 +102,7 @@ def launched(
     named = [f.value for f in flags if f.meaning == "served_name" and f.value]
     image = launch.image or around.image
     gpus, shm, memory = _run_options(launch.before)
-    hints = (*around.hints,)
+    version = version_of_image(image.chars) if image is not None and image.known else None
     return Deployment(
         source=file.source,
         shape="docker run"
@@ -105,13 +114,13 @@ def launched(
         flags=tuple(flags),
         hidden=read.hidden if read else (),
         image=image,
-        version=version_of_image(image.chars) if image is not None and image.known else None,
+        version=version or version_by_pip(file.source.text, launch.engine),
         model=given[-1] if given else positional or around.model,
         model_hints=model_hints(around.pod, holder, launch.scope) if holder is not None else (),
         served_name=named[-1] if named else None,
         gpus_per_pod=around.gpus or gpus or _visible(launch),
         pods=around.pods,
-        gpu_hints=hints,
+        gpu_hints=around.hints,
         replicas=around.replicas,
         shm=shm if launch.image is not None else Shm(None, launch.place),
         memory_limit=memory,

@@ -14,6 +14,7 @@ from capplan.check.shapes.fields import plain_value
 from capplan.check.shapes.synthetic import from_parts
 from capplan.check.values import Scope
 
+SHAPE = "vLLM config"
 _VLLM_CONFIG = {
     "max-model-len",
     "gpu-memory-utilization",
@@ -40,7 +41,7 @@ def read(file: File, root: Node) -> list[Deployment]:
         return []
     model = plain_value(root.get("model"), scope)
     around = Surroundings(
-        shape="vLLM config", name=file.source.file.rpartition("/")[2], model=model, kubernetes=False
+        shape=SHAPE, name=file.source.file.rpartition("/")[2], model=model, kubernetes=False
     )
     found = from_parts(
         file, root, around, engine="vllm", options=list(mapping_flags(root, VLLM, scope))

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
-from pathlib import PurePath
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -16,6 +15,7 @@ from capplan import units
 from capplan.errors import CapplanError, UnsupportedError
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.planner.emit import sglang, trtllm, vllm
+from capplan.planner.emit.names import Names, dns_label, is_path, repository_of
 from capplan.planner.emit.nodes import node_labels
 from capplan.planner.emit.options import Wanted
 from capplan.planner.parallelism import check_tp
@@ -39,15 +39,6 @@ _PERIOD_S = 10
 _SHM_BYTES_PER_RANK = 2 * units.GIB
 _HOST_BYTES, _HOST_BYTES_PER_GPU = 8 * units.GIB, 4 * units.GIB
 _RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """What a plan calls its model and its accelerator, and the repository to serve."""
-
-    model_id: str
-    hardware_id: str
-    repository: str | None = None
 
 
 def launch_of(
@@ -79,13 +70,13 @@ def launch_of(
     if words.left:
         notes.append(f"Left to {ENGINE_NAMES[profile.engine]} {version}: {', '.join(words.left)}.")
     return Launch(
-        name=_label(names.model_id),
+        name=dns_label(names.model_id),
         title=_title(plan, model, names, wanted),
         engine=profile.engine,
         version=version,
         image=speaker.image(version, vendor),
         model=wanted.model,
-        model_is_path=_is_path(wanted.model),
+        model_is_path=is_path(wanted.model),
         command=speaker.command(wanted, version),
         options=tuple(words.options),
         config=config,
@@ -96,6 +87,7 @@ def launch_of(
         num_spares=spares,
         gpus_per_replica=wanted.gpus,
         gpus_per_node=hardware.node.gpus,
+        nodes_per_replica=_nodes(wanted, hardware, profile.engine),
         vendor=vendor,
         gpu_resource=_RESOURCES[vendor],
         num_cpus=2 + wanted.gpus,
@@ -154,16 +146,26 @@ def _wanted(
         flags=flags,
         stored_format=model.stored_format,
         activation_dtype=model.activation_dtype,
+        max_context_tokens=model.max_context_tokens,
     )
-    if wanted.gpus > hardware.node.gpus:
-        raise UnsupportedError(
-            f"a replica of {wanted.gpus} GPUs spans nodes of {hardware.node.gpus}",
-            hint="only replicas within one node are written; `--emit plan` works for all",
-        )
     if flags.max_model_len is None and profile.engine == "vllm":
         wanted, length_notes = _with_length(wanted, model, hardware, profile)
         notes += length_notes
     return wanted, notes
+
+
+def _nodes(wanted: Wanted, hardware: HardwareSpec, engine: str) -> int:
+    """How many nodes a replica takes, all of them whole where it takes several."""
+    node = hardware.node.gpus
+    nodes = -(-wanted.gpus // node)
+    copies = wanted.dp > 1 and engine == "vllm"
+    if nodes > 1 and (wanted.gpus % node or engine == "tensorrt-llm" or copies):
+        what = f"{wanted.gpus} GPUs spans nodes of {node}"
+        raise UnsupportedError(
+            f"how {ENGINE_NAMES[engine]} starts a replica of {what} is not written",
+            hint="written are vLLM (TP, PP) and SGLang, over whole nodes; or emit the plan",
+        )
+    return nodes
 
 
 def _with_length(
@@ -200,38 +202,6 @@ def _with_length(
         f"fit the KV pool, and the engine would not start; {length:,} do at the low end of its "
         "range."
     ]
-
-
-def repository_of(model: ModelSpec, names: Names) -> tuple[str, str | None]:
-    """What to serve, and what to say of it.
-
-    The name that was asked for where it is a repository; else, of the names on file, the chat
-    variant of the first one's owner, or the first.
-    """
-    if names.repository:
-        return names.repository, None
-    if _is_path(names.model_id):
-        return names.model_id, (
-            f"The model is a file, {names.model_id}: put the folder or repository of its weights "
-            "in its place (--repository)."
-        )
-    known = [alias for alias in model.aliases if alias.count("/") == 1]
-    if not known:
-        return names.model_id, f"No repository of {model.name} is on file: say --repository."
-    owner = known[0].split("/")[0]
-    chats = [name for name in known if name.startswith(f"{owner}/") and _is_chat(name)]
-    chosen = chats[0] if chats else known[0]
-    others = [name for name in known if name != chosen][:2]
-    beside = f" On file as well: {', '.join(others)}." if others else ""
-    return chosen, f"Repository: {chosen} (--repository changes it).{beside}"
-
-
-def _is_chat(name: str) -> bool:
-    return bool(re.search(r"(?i)(instruct|chat|-it)\b", name))
-
-
-def _is_path(name: str) -> bool:
-    return name.startswith(("/", ".", "~")) or name.endswith((".yaml", ".yml", ".json"))
 
 
 def _start_up(model: ModelSpec, engine: str, read_bytes_per_s: float) -> StartUp:
@@ -280,14 +250,3 @@ def _title(plan: Plan, model: ModelSpec, names: Names, wanted: Wanted) -> str:
     count = "1 replica" if replicas == 1 else f"{replicas} replicas"
     text = f"{model.name} on {names.hardware_id}: {count} x {shape}"
     return text + (f", and {spares} spare" if spares else "")
-
-
-def _label(model_id: str) -> str:
-    """A DNS label: it names objects, and must begin with a letter.
-
-    >>> _label("llama-3.1-8b"), _label("./my models/Config.json")
-    ('llama-3-1-8b', 'config')
-    """
-    stem = PurePath(model_id).stem if _is_path(model_id) else model_id.split("/")[-1]
-    label = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:40].strip("-")
-    return label if label[:1].isalpha() else f"llm-{label}".rstrip("-")

@@ -28,6 +28,12 @@ class Wanted:
     flags: FlagValues
     stored_format: str
     activation_dtype: str
+    max_context_tokens: int
+
+    @property
+    def own_length(self) -> str:
+        """Where the plan sets no longest request."""
+        return f" (the model's own, {self.max_context_tokens:,} tokens)"
 
     @property
     def gpus(self) -> int:

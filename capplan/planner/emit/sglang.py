@@ -43,7 +43,7 @@ def options(wanted: Wanted, version: str) -> Words:
     if wanted.kv_dtype:
         name = "fp8_e4m3" if wanted.kv_dtype == "fp8" else wanted.kv_dtype
         words.add("--kv-cache-dtype", known(name, _KV, "kv_cache_dtype"))
-    words.setting("--context-length", flags.max_model_len, "context_length")
+    words.setting("--context-length", flags.max_model_len, f"context_length{wanted.own_length}")
     words.setting("--max-running-requests", flags.max_num_seqs, "max_running_requests")
     if flags.enable_chunked_prefill is False:
         words.add("--chunked-prefill-size", -1, "no chunks")

@@ -54,7 +54,7 @@ def options(wanted: Wanted, version: str) -> Words:
             "trtllm-serve",
             "plan with a checkpoint that is stored so (`capplan models list`)",
         )
-    words.setting("--max_seq_len", flags.max_model_len, "max_seq_len")
+    words.setting("--max_seq_len", flags.max_model_len, f"max_seq_len{wanted.own_length}")
     words.setting("--max_batch_size", flags.max_num_seqs, "max_batch_size")
     words.setting("--max_num_tokens", flags.max_num_batched_tokens, "max_num_tokens")
     words.setting(

@@ -1,7 +1,7 @@
 """A plan in the words of `vllm serve`, by version.
 
 Names and spellings as in docs.vllm.ai, releases 0.5.3 to 0.29: `vllm serve` since 0.5.3; boolean
-pairs (`--no-...`) for chunked prefill since 0.9, `=False` before; data parallelism since 0.8.3,
+pairs (`--no-...`) for chunked prefill since 0.8.5, `=False` before; data parallelism since 0.8.3,
 expert parallelism since 0.8, asynchronous scheduling since 0.10, decode context parallelism since
 0.11.
 """
@@ -49,7 +49,7 @@ def options(wanted: Wanted, version: str) -> Words:
     if wanted.kv_dtype:
         values = _KV_SINCE_0_11 if key >= (0, 11) else _KV
         words.add("--kv-cache-dtype", known(wanted.kv_dtype, values, "kv_cache_dtype"))
-    words.setting("--max-model-len", flags.max_model_len, "max_model_len")
+    words.setting("--max-model-len", flags.max_model_len, f"max_model_len{wanted.own_length}")
     words.setting("--max-num-seqs", flags.max_num_seqs, "max_num_seqs")
     words.setting(
         "--max-num-batched-tokens", flags.max_num_batched_tokens, "max_num_batched_tokens"
@@ -99,10 +99,14 @@ def _switches(words: Words, wanted: Wanted, version: str) -> None:
     )
     words.switch(
         "--enable-chunked-prefill",
-        "--no-enable-chunked-prefill" if key >= (0, 9) else "--enable-chunked-prefill=False",
+        "--no-enable-chunked-prefill" if key >= (0, 8, 5) else "--enable-chunked-prefill=False",
         flags.enable_chunked_prefill,
         "chunked prefill",
     )
+    if flags.enable_chunked_prefill is False and (0, 8) <= key < (0, 10):
+        words.notes.append(
+            f"vLLM {version} chunks prefill whatever it is told (vllm issue 18547); 0.10 does not."
+        )
     if key >= (0, 10):
         words.switch(
             "--async-scheduling",

@@ -75,10 +75,11 @@ def _model(launch: Launch) -> dict[str, Any]:
     if launch.vendor != "nvidia":
         found["requestGPUType"] = launch.gpu_resource
     found |= {
-        "pvcStorage": Noted(
-            {"emptyDir": {"sizeLimit": room}},
-            "Weights are fetched anew by every pod; a size such as 100Gi claims a volume instead.",
+        "extraVolumes": Noted(
+            [{"name": "models", "emptyDir": {"sizeLimit": room}}],
+            "Every pod fetches the weights anew, into its /tmp; pvcStorage claims a volume.",
         ),
+        "extraVolumeMounts": [{"name": "models", "mountPath": "/tmp"}],
         "shmSize": pod.quantity(launch.shm_bytes),
         "vllmConfig": _config(launch),
         "hf_token": {"secretName": "hf-token", "secretKey": "token"},

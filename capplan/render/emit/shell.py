@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from capplan.render.emit.yaml_text import comment, document
 from capplan.render.shows import plural
@@ -22,7 +22,7 @@ def text(launch: Launch) -> str:
         name = f"{launch.name}.yaml"
         lines += ["", f"cat > {name} <<'EOF'", document(launch.config).rstrip("\n"), "EOF", ""]
         words.append(f"{launch.config_option}={name}")
-    lines += _command(words, launch)
+    lines += _commands(words, launch)
     return "\n".join(lines) + "\n"
 
 
@@ -37,6 +37,29 @@ def _notes(launch: Launch) -> Iterator[str]:
         yield from comment(note)
 
 
-def _command(words: list[str], launch: Launch) -> Iterator[str]:
+def _commands(words: list[str], launch: Launch) -> Iterator[str]:
+    """One command, or what each node of a replica runs; HEAD is the first node's address."""
+    nodes = launch.nodes_per_replica
+    if nodes == 1:
+        yield _command(words, launch)
+    elif launch.engine == "sglang":
+        yield from comment(
+            f"On each of the {nodes} nodes of a replica, with HEAD=(address of the first) and "
+            f"NODE_RANK=0 to {nodes - 1}:"
+        )
+        own = ['"--dist-init-addr=$HEAD:5000"', f"--nnodes={nodes}", '"--node-rank=$NODE_RANK"']
+        yield _command(words, launch, own)
+    else:
+        yield from comment("On the first node of a replica:")
+        yield "ray start --head --port=6379"
+        yield from comment("On each other node, with HEAD=(address of the first):")
+        yield 'ray start "--address=$HEAD:6379"'
+        yield from comment("Then on the first again:")
+        yield _command(words, launch, ["--distributed-executor-backend=ray"])
+
+
+def _command(words: list[str], launch: Launch, own: Sequence[str] = ()) -> str:
+    """``own`` are words that the shell is to read as they stand."""
     options = [shlex.quote(option.word) for option in launch.options]
-    yield " \\\n  ".join([" ".join(shlex.quote(word) for word in words), *options])
+    head = " ".join(shlex.quote(word) for word in words)
+    return " \\\n  ".join([head, *options, *own])
