@@ -68,6 +68,7 @@ COMMANDS = [
     ),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),
     Command("hardware-show", "hardware show h100-sxm-80gb", "capplan.hardware/1"),
+    Command("examples", "examples list", "capplan.examples/1"),
     Command("models-list", "models list", "capplan.models-list/1"),
     Command("models-show", "models show mixtral-8x7b", "capplan.model/1"),
 ]

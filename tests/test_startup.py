@@ -21,6 +21,7 @@ FOR_PEOPLE = {"rich", "plotext", "matplotlib", "numpy"}
 @pytest.mark.parametrize(
     ("arguments", "unwanted"),
     [
+        ([], FOR_PEOPLE | {"pydantic", "yaml"}),
         (["--help"], FOR_PEOPLE | {"pydantic", "yaml"}),
         (["gpus", "--help"], FOR_PEOPLE | {"yaml"}),  # typer itself may need pydantic
         (["gpus", "--qps", "100", "--slo-ttft", "400ms"], FOR_PEOPLE),

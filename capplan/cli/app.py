@@ -16,8 +16,10 @@ app = typer.Typer(
 )  # fmt: skip
 hardware_app = typer.Typer(rich_markup_mode=None, help="Accelerators of the catalogue.")
 models_app = typer.Typer(rich_markup_mode=None, help="Models of the catalogue.")
+examples_app = typer.Typer(rich_markup_mode=None, help="Plans to start from.")
 app.add_typer(hardware_app, name="hardware")
 app.add_typer(models_app, name="models")
+app.add_typer(examples_app, name="examples")
 
 
 def _version(wanted: bool) -> None:
@@ -31,15 +33,13 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
+@app.callback()
 def _root(
-    context: typer.Context,
-    version: bool = typer.Option(  # noqa: ARG001 (its callback answers)
+    version: bool = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     ),
 ) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    """What holds for every command; without one `run` says how to begin."""
 
 
 @app.command()
@@ -407,11 +407,11 @@ def calibrate(
 
 
 @app.command()
-def schema(what: c.SchemaName) -> int:
-    """The JSON Schema of plan.yaml (`plan`) or .capplan.yaml (`config`), for editors."""
+def schema(name: c.SchemaName = None) -> int:
+    """JSON Schemas: of plan.yaml and .capplan.yaml for editors, of every output of --json."""
     from capplan.cli.schema import answer
 
-    return answer(what)
+    return answer(name)
 
 
 @app.command()
@@ -445,3 +445,30 @@ def check(
         write_baseline, diff, verbose, quiet, list_rules, explain, as_json,
     )  # fmt: skip
     return answer(options)
+
+
+@app.command()
+def doctor(as_json: o.Json = False, form: o.Format = None) -> int:
+    """Versions, catalogue paths, and a self-test.
+
+    Exit code 1 where a check does not hold.
+    """
+    from capplan.cli.doctor import answer
+
+    return answer(as_json, output_format(form))
+
+
+@examples_app.command("list")
+def examples_list(as_json: o.Json = False, form: o.Format = None) -> int:
+    """All examples."""
+    from capplan.cli.examples import list_examples
+
+    return list_examples(as_json, output_format(form))
+
+
+@examples_app.command("copy")
+def examples_copy(name: str, output: o.ExampleOutput = None) -> int:
+    """Write an example as a file of your own; nothing is overwritten."""
+    from capplan.cli.examples import copy_example
+
+    return copy_example(name, output)

@@ -68,5 +68,8 @@ Explain = Annotated[
     str | None, typer.Option("--explain", metavar="RULE", help="Say why a rule exists.")
 ]
 SchemaName = Annotated[
-    str, typer.Argument(metavar="NAME", help="plan (plan.yaml) or config (.capplan.yaml).")
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="plan, config, or an output: gpus, capplan.gpus/1, ...; all without."
+    ),
 ]

@@ -332,3 +332,6 @@ ReadRate = Annotated[
         "At which weights load, for the probes [default: 200 MB/s].",
     ),
 ]  # fmt: skip
+ExampleOutput = Annotated[
+    Text, _option("--output", "FILE", "The file to write [default: NAME.yaml].")
+]

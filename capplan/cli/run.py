@@ -16,6 +16,15 @@ from capplan.cli.exit_codes import EXIT_ERROR, EXIT_FINE, EXIT_INTERRUPTED
 from capplan.errors import CapplanError, did_you_mean, one_line
 
 MAX_MESSAGE = 500
+WELCOME = """\
+This model, this traffic, this SLO: how many of which GPU, and why.
+
+  capplan gpus --qps 100 --slo-ttft 400ms   how many GPUs a model needs
+  capplan check .                           review the deployments of a repository
+  capplan examples list                     plans to simulate and to start from
+
+`capplan --help` lists every command, `capplan doctor` checks the installation.
+"""
 
 
 def run(arguments: Sequence[str], env: Environment | None = None) -> int:
@@ -28,6 +37,9 @@ def run(arguments: Sequence[str], env: Environment | None = None) -> int:
 def _run(arguments: list[str], env: Environment) -> int:
     as_json = "--json" in arguments
     try:
+        if not arguments:
+            env.stdout.write(WELCOME)
+            return EXIT_FINE
         # typer prints help to sys.stdout, wherever that leads.
         with redirect_stdout(env.stdout):
             code = app(arguments, prog_name="capplan", standalone_mode=False)
