@@ -20,7 +20,7 @@ _NAMES = re.compile(
 )
 # Locks and schemas are long and deploy nothing.
 _NOT_THESE = re.compile(
-    r"(?:^|[-.])(?:package-lock|composer\.lock|schema|tsconfig)\b.*\.json$|^\.pre-commit|^\.capplan\.ya?ml$"
+    r"(?:^|[-.])(?:package-lock|composer\.lock|schema|tsconfig)\b.*\.json$|^\.pre-commit|^\.capplan\.ya?ml$|^_.*\.tpl$"
 )
 MAX_FILES = 100_000
 

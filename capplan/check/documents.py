@@ -26,6 +26,13 @@ _WORDS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+# Beyond a word in a dashboard or a schema: an image, a command, a kind.
+_SERVES = re.compile(
+    r"vllm serve|vllm\.entrypoints|sglang\.launch_server|trtllm-serve|text-generation-launcher"
+    r"|image:.*(?:vllm|sglang|text-generation|tensorrt|huggingfaceserver)|dynamo\.(?:vllm|sglang)"
+    r"|engine_kwargs|servingEngineSpec|kind: *(?:LLM)?InferenceService|kind: *Dynamo"
+)
+
 
 @dataclass(frozen=True)
 class File:
@@ -185,8 +192,11 @@ def inner_documents(node: Node) -> list[Node]:
 
 
 def unreadable(file: File) -> CapplanError | None:
-    """The fault of a file as an error with its place."""
-    if file.fault is None:
+    """The fault of a file that seems to deploy something, as an error with its place.
+
+    A template that is no YAML before it is filled in has no fault.
+    """
+    if file.fault is None or file.templated or not _SERVES.search(file.source.text):
         return None
     location = file.source.location(min(file.fault.offset, max(0, len(file.source.text) - 1)))
     return CapplanError(f"this is not valid YAML: {file.fault.reason}", location=location)

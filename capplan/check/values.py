@@ -90,7 +90,7 @@ class Value:
 
     @property
     def known(self) -> bool:
-        return HOLE not in self.text.chars
+        return HOLE not in self.text.chars and MASK not in self.text.chars
 
     @property
     def word(self) -> str | None:

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from command import BROKEN, FINE, ROOT, TP_LINE, check, write
 from jsonschema import Draft202012Validator
+from spec_schemas import config_schema
 
 from capplan.check.config import read_config
 from capplan.check.rules.catalogue import RULES
 from capplan.cli.run import run
-from capplan.specs.plan_schema import config_schema
 
 WARNED = FINE.replace("- --max-model-len=8192", "- --gpu-memory-utilization=0.99")
 NO_MODEL = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
@@ -78,6 +78,17 @@ def test_a_broken_file_that_deploys_is_2(tmp_path: Path) -> None:
     ran = check(tmp_path)
     assert ran.code == 2
     assert "chat.yaml:" in ran.err
+
+
+def test_a_broken_file_that_deploys_nothing_is_passed_over(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        chat__yaml=FINE,
+        board__json='/* vllm */ {"expr": "vllm:num_requests_waiting"',
+        deployment__tpl='{{- define "x" }}\nimage: vllm/vllm-openai\n  - {{ x }}: [\n{{- end }}\n',
+    )
+    assert check(tmp_path).code == 0
+    assert "passed over: board.json" in check(tmp_path, "-v").err
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import yaml
 from capplan.check.deployment import Deployment
 from capplan.check.documents import read_file, read_source
 from capplan.check.shapes.registry import read_deployments
+from capplan.check.source import Source
 
 MANIFESTS = Path(__file__).resolve().parent / "manifests"
 
@@ -101,3 +102,28 @@ def test_hints_of_the_accelerator() -> None:
     }
     for name, hints in expected.items():
         assert [value.chars for value in read(name)[0].gpu_hints] == hints
+
+
+def test_a_script_in_a_template_keeps_what_is_filled_in_open() -> None:
+    text = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: scripts}
+data:
+  run.sh: |
+    #!/bin/bash
+    ARGS=(vllm serve Qwen/Qwen3-8B)
+    {{- if hasKey . "maxModelLen" }}
+    ARGS+=("--max-model-len" {{ .maxModelLen | quote }})
+    {{- end }}
+    exec "${ARGS[@]}"
+"""
+    for written in (
+        text,
+        text.replace("data:\n", "data:\n{{- if .x }}\n{{- end }}\n  a: {{ .b }}\n"),
+    ):
+        (deployment,) = read_deployments(read_file(Source("scripts.yaml", written)))
+        assert deployment.model is not None
+        assert deployment.model.word == "Qwen/Qwen3-8B"
+        flag = deployment.flag("max_model_len")
+        assert flag is not None
+        assert flag.text is None

@@ -28,7 +28,7 @@ from capplan.check.shapes import (
 from capplan.check.shapes.autoscalers import by_target
 from capplan.check.shapes.containers import Surroundings, distinct
 from capplan.check.shapes.kubernetes import read_pods
-from capplan.check.values import Scope, value_of
+from capplan.check.values import Scope, fill_templates, value_of
 
 Reader = Callable[[File, Node], list[Deployment]]
 # The first that finds something has the document.
@@ -99,7 +99,7 @@ def read_document(file: File, root: Node, depth: int = 0) -> list[Deployment]:
         ]
     if root.kind != "mapping" or depth > MAX_DEPTH:
         return []
-    found = ray.read(file, root)
+    found = ray.read(file, root) or _ray_job(file, root)
     if root.get("apiVersion") is not None or root.get("kind") is not None:
         for reader in _KINDS:
             found = found or reader(file, root)
@@ -163,6 +163,17 @@ def _texts(file: File, root: Node, depth: int) -> Iterator[Deployment]:
                     yield from read_document(file, inner, depth + 1)
 
 
+def _ray_job(file: File, root: Node) -> list[Deployment]:
+    """A RayJob's command line; the GPUs are those of its cluster."""
+    entry = root.get("spec", "entrypoint")
+    if root.word("kind") != "RayJob" or entry is None or entry.kind != "scalar":
+        return []
+    scope = Scope(file.source, overrides=file.overrides)
+    around = Surroundings(shape="RayJob", name=root.word("metadata", "name") or "job", ray=True)
+    script = value_of(fill_templates(entry.text(), scope), scope)
+    return scripts.script_servers(file, script, scope, around)
+
+
 def unique(nodes: Iterator[Node]) -> Iterator[Node]:
     """Each node once, in order."""
     return iter({id(node): node for node in nodes}.values())
@@ -171,4 +182,5 @@ def unique(nodes: Iterator[Node]) -> Iterator[Node]:
 def _script(file: File, node: Node, name: str) -> Iterator[Deployment]:
     scope = Scope(file.source, overrides=file.overrides)
     around = Surroundings(shape="script in a ConfigMap", name=name)
-    yield from scripts.script_servers(file, value_of(node.text(), scope), scope, around)
+    script = value_of(fill_templates(node.text(), scope), scope)
+    yield from scripts.script_servers(file, script, scope, around)

@@ -24,7 +24,7 @@ from capplan.check.shapes.model_hints import model_hints
 from capplan.check.shapes.slurm import by_slurm
 from capplan.check.shell import commands
 from capplan.check.source import Text, whole
-from capplan.check.values import Scope, Value, Variable, literal, value_of
+from capplan.check.values import Scope, Value, Variable, fill_templates, literal, value_of
 
 _EXEC_START = re.compile(r"^ExecStart=[-@:+!]*((?:.*\\\n)*.*)", re.M)
 _DOCKERFILE = re.compile(r"^[ \t]*(ENTRYPOINT|CMD)[ \t]+((?:.*\\\n)*.*)$", re.M | re.I)
@@ -48,7 +48,8 @@ def read(file: File) -> list[Deployment]:
         return distinct(found)
     if name.endswith((".py", ".md", ".rst", ".txt", ".ipynb", ".csv", ".html")):
         return []
-    servers = distinct(script_servers(file, value_of(text, scope), scope, around))
+    script = value_of(fill_templates(text, scope), scope)
+    servers = distinct(script_servers(file, script, scope, around))
     return [by_slurm(servers[0], scope)] if len(servers) == 1 else servers
 
 
