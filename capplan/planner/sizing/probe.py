@@ -25,6 +25,7 @@ from capplan.simulator.saturation import saturation
 WARMUP_TIMES = 2.5
 LEAST_TIMES = 5.0
 MORE_THAN_NEEDED = 1.25  # requests beyond those with which a percentile is a number
+LEAST_SAMPLES = 500
 LONGER = 4  # a run that left it open is repeated with so many times the requests
 MAX_REQUESTS = 100_000
 
@@ -58,7 +59,8 @@ class Probe:
         """Requests before those that count, and altogether."""
         in_flight = self.replica.in_flight(rate_at(place)) * num_replicas
         warmup = math.ceil(WARMUP_TIMES * in_flight) + 20 * num_replicas
-        measured = math.ceil(self.num_samples * MORE_THAN_NEEDED) * (LONGER if longer else 1)
+        needed = max(LEAST_SAMPLES, math.ceil(self.num_samples * MORE_THAN_NEEDED))
+        measured = needed * (LONGER if longer else 1)
         total = max(warmup + measured, math.ceil(LEAST_TIMES * in_flight))
         total = min(total, MAX_REQUESTS)
         return min(warmup, total // 2), total
