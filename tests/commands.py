@@ -12,7 +12,7 @@ import pytest
 
 from capplan.cli.environment import Environment
 from capplan.cli.run import run
-from capplan.specs import catalogue
+from capplan.specs import catalogue_files
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -79,14 +79,17 @@ _KEPT = {
 }
 
 
-def run_command(line: str, *, width: int | None = None) -> tuple[int, str]:
-    """Exit code and output; as in a terminal of that width, or piped where it is None."""
+def run_command(line: str, *, width: int | None = None, refused: bool = False) -> tuple[int, str]:
+    """Exit code and output; as in a terminal of that width, or piped where it is None.
+
+    ``refused``: the command may be an error, which is then not in the output.
+    """
     out, err = io.StringIO(), io.StringIO()
     terminal = width is not None
     env = Environment(out, err, width or 80, is_terminal=terminal, colour=False)
     with contextlib.chdir(ROOT):  # the names of files count from there
         code = run(line.split(), env)
-    assert not err.getvalue(), err.getvalue()
+    assert refused or not err.getvalue(), err.getvalue()
     return code, out.getvalue()
 
 
@@ -97,4 +100,4 @@ def keep_few(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         target.mkdir(parents=True)
         for name in names:
             shutil.copy(ROOT / kind / f"{name}.yaml", target)
-    monkeypatch.setattr(catalogue, "_PACKAGE", folder)
+    monkeypatch.setattr(catalogue_files, "_PACKAGE", folder)

@@ -136,8 +136,7 @@ def fewer(spec: TrafficSpec, inputs: Inputs) -> TrafficSpec:
         return spec
     inputs.assume("requests", f"{SLOW_NUM_REQUESTS:,}: this engine is slow to follow",
                   "--num-requests")  # fmt: skip
-    given = {field: getattr(spec, field) for field in spec.model_fields_set}
-    return TrafficSpec.model_validate(given | {"requests": SLOW_NUM_REQUESTS})
+    return spec.model_copy(update={"requests": SLOW_NUM_REQUESTS})
 
 
 def is_stationary(spec: TrafficSpec) -> bool:
