@@ -12,7 +12,7 @@ import pytest
 
 from capplan.cli.environment import Environment
 from capplan.cli.run import run
-from capplan.specs import catalogue
+from capplan.specs import catalogue_files
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -100,4 +100,4 @@ def keep_few(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         target.mkdir(parents=True)
         for name in names:
             shutil.copy(ROOT / kind / f"{name}.yaml", target)
-    monkeypatch.setattr(catalogue, "_PACKAGE", folder)
+    monkeypatch.setattr(catalogue_files, "_PACKAGE", folder)

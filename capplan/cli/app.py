@@ -33,12 +33,24 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _completion(shell: str | None) -> None:
+    if shell is not None:
+        from capplan.cli.completion import script
+
+        typer.echo(script(shell))
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     version: bool = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     ),
-) -> None:
+    show_completion: str = typer.Option(
+        None, "--show-completion", metavar="SHELL", is_eager=True, callback=_completion,
+        help="Print what makes bash, zsh or fish complete names.",
+    ),
+) -> None:  # fmt: skip
     """What holds for every command; without one `run` says how to begin."""
 
 
@@ -320,7 +332,7 @@ def hardware_list(as_json: o.Json = False, form: o.Format = None) -> int:
 
 
 @hardware_app.command("show")
-def hardware_show(name: str, as_json: o.Json = False, form: o.Format = None) -> int:
+def hardware_show(name: o.HardwareName, as_json: o.Json = False, form: o.Format = None) -> int:
     """One accelerator, with the sources of its figures."""
     from capplan.cli.catalogue import show_hardware
 
@@ -336,7 +348,7 @@ def models_list(as_json: o.Json = False, form: o.Format = None) -> int:
 
 
 @models_app.command("show")
-def models_show(name: str, as_json: o.Json = False, form: o.Format = None) -> int:
+def models_show(name: o.ModelName, as_json: o.Json = False, form: o.Format = None) -> int:
     """One model: its layers, and its parameters and bytes by tensor group."""
     from capplan.cli.catalogue import show_model
 
@@ -467,7 +479,7 @@ def examples_list(as_json: o.Json = False, form: o.Format = None) -> int:
 
 
 @examples_app.command("copy")
-def examples_copy(name: str, output: o.ExampleOutput = None) -> int:
+def examples_copy(name: o.ExampleName, output: o.ExampleOutput = None) -> int:
     """Write an example as a file of your own; nothing is overwritten."""
     from capplan.cli.examples import copy_example
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from capplan.cli.completion import schema_names
+
 Texts = list[str] | None
 
 Paths = Annotated[
@@ -70,6 +72,8 @@ Explain = Annotated[
 SchemaName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="plan, config, or an output: gpus, capplan.gpus/1, ...; all without."
+        metavar="[NAME]",
+        autocompletion=schema_names,
+        help="plan, config, or an output: gpus, capplan.gpus/1, ...; all without.",
     ),
 ]

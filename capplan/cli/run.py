@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from capplan.cli import completion
 from capplan.cli.app import app
 from capplan.cli.environment import Environment, from_process, running_in
 from capplan.cli.exit_codes import EXIT_ERROR, EXIT_FINE, EXIT_INTERRUPTED
@@ -37,7 +38,9 @@ def run(arguments: Sequence[str], env: Environment | None = None) -> int:
 def _run(arguments: list[str], env: Environment) -> int:
     as_json = "--json" in arguments
     try:
-        if not arguments:
+        if completion.is_completing():
+            completion.prepare()
+        elif not arguments:
             env.stdout.write(WELCOME)
             return EXIT_FINE
         # typer prints help to sys.stdout, wherever that leads.
