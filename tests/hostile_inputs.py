@@ -97,8 +97,9 @@ _EXTREME = {
 COMMAND: Any = typer.main.get_command(app)
 
 
-# What is asked of these sets what they cost; `test_simulate` has bad input of their own.
-SIMULATING = {"simulate", "pareto"}
+# What is asked of these sets what they cost, or what lies in the folder that is checked;
+# `test_simulate` and `tests/check` have bad input of their own.
+SIMULATING = {"simulate", "pareto", "check"}
 
 
 def _options() -> dict[str, list[str]]:

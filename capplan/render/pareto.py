@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
-from capplan.render.simulate import MODELLED, deployment, percentile_name, question
+from capplan.render.service_levels import percentile_name
+from capplan.render.simulate import MODELLED, deployment, question
 from capplan.results.assumptions import Assumption
 from capplan.results.pareto import Knee, ParetoInputs, ParetoPoint, ParetoResult
 
