@@ -26,6 +26,7 @@ class Command(NamedTuple):
 
 COMMANDS = [
     Command("gpus", "gpus --qps 100 --slo-ttft 400ms", "capplan.gpus/1"),
+    Command("gpus-bounds", "gpus --qps 100 --slo-ttft 400ms --no-verify", "capplan.gpus/1"),
     Command("gpus-compare", "gpus --hardware h100-sxm-80gb,a100-sxm-80gb,l4", "capplan.gpus/1"),
     Command("gpus-infeasible", "gpus --slo-tpot 1ms", "capplan.gpus/1", exit_code=1),
     Command("roofline", "roofline", "capplan.roofline/1"),

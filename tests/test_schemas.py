@@ -156,6 +156,9 @@ def test_promised_keys_of_gpus(command: Command) -> None:
         bounds = {"num_gpus_memory", "num_gpus_decode", "num_gpus_prefill", "num_gpus_combined"}
         assert bounds <= result["bounds"].keys()
         assert result["num_gpus"] == result["num_replicas"] * result["tp"]
+    sizing = result.pop("sizing")
+    assert (sizing is None) == ("--no-verify" in command.line)
+    assert sizing is None or {"kinds", "proof", "trade_offs"} <= sizing.keys()
     first, *_ = candidates = result.pop("candidates")
     assert first == result
     assert all(promised <= candidate.keys() for candidate in candidates)

@@ -27,8 +27,11 @@ FOR_PEOPLE = {"rich", "plotext", "matplotlib", "numpy"}
         ([], FOR_PEOPLE | {"pydantic", "yaml"}),
         (["--help"], FOR_PEOPLE | {"pydantic", "yaml"}),
         (["gpus", "--help"], FOR_PEOPLE | {"yaml"}),  # typer itself may need pydantic
-        (["gpus", "--qps", "100", "--slo-ttft", "400ms"], FOR_PEOPLE),
-        (["gpus", "--json"], FOR_PEOPLE),
+        (
+            ["gpus", "--qps", "100", "--slo-ttft", "400ms", "--no-verify"],
+            FOR_PEOPLE | {"multiprocessing"},
+        ),
+        (["gpus", "--hardware", "h100-sxm-80gb", "--json"], FOR_PEOPLE),
         (["roofline"], FOR_PEOPLE),
         (["kv"], FOR_PEOPLE),
         (

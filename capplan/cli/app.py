@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from capplan.cli import check_options as c
+from capplan.cli import gpus_options as g
 from capplan.cli import options as o
 from capplan.cli import simulate_options as s
 from capplan.cli.output import output_format
@@ -59,9 +60,20 @@ def gpus(
     qps: o.Qps = None,
     slo_ttft: o.SloTtft = None,
     slo_tpot: o.SloTpot = None,
-    prompt_tokens: o.PromptTokens = None,
-    output_tokens: o.OutputTokens = None,
+    slo_e2e: s.SloE2e = None,
+    slo_percentile: s.SloPercentile = None,
+    slo_goodput: s.SloGoodput = None,
+    prompt_tokens: s.SimulateLengths = None,
+    output_tokens: s.SimulateOutputs = None,
     peak_factor: o.PeakFactor = None,
+    arrivals: s.Arrivals = None,
+    objective: g.ObjectiveName = None,
+    verify: g.Verify = True,
+    cache: g.Cache = True,
+    seed: s.Seed = None,
+    engine: o.Engine = None,
+    engine_version: o.EngineVersion = None,
+    max_num_seqs: o.MaxNumSeqs = None,
     model: o.Model = None,
     hardware: o.HardwareList = None,
     dtype: o.Dtype = None,
@@ -87,9 +99,12 @@ def gpus(
 ) -> int:
     """How many GPUs a model, a traffic and its limits need, and why.
 
-    Bounds by memory, decode, prefill and all together; exit code 1 where no number is enough.
+    Bounds first; then the engine's scheduler is simulated to find what a replica sustains within
+    all limits, and the fleet that follows is simulated whole. Exit code 1 where no number is
+    enough.
     """
-    from capplan.cli.gpus import GpusOptions, answer
+    from capplan.cli.gpus import answer
+    from capplan.cli.gpus_asked import GpusOptions
 
     texts = {name: value for name, value in locals().items() if name in GpusOptions._fields}
     return answer(GpusOptions(**texts), as_json, output_format(form), emit)
