@@ -39,8 +39,8 @@ def ask(question: Mapping[str, Any]) -> tuple[list[Outcome], list[Outcome]]:
     try:
         result = json.loads(output, object_hook=lambda fields: SimpleNamespace(**fields)).result
     except (ValueError, AttributeError):
-        refused = Outcome("an answer", "", f"refused (exit code {code})", False)
-        return [refused], []
+        refused = f"refused (exit code {code})"
+        return [Outcome(c["what"], _stated(c), refused, False) for c in question["answer"]], []
     names = {"r": result, "code": code, "GiB": GIB, **_READERS}
     return (
         [_compare(check, names) for check in question["answer"]],
@@ -50,20 +50,26 @@ def ask(question: Mapping[str, Any]) -> tuple[list[Outcome], list[Outcome]]:
 
 def _compare(check: Mapping[str, Any], names: dict[str, Any]) -> Outcome:
     (kind,) = (kind for kind in KINDS if kind in check)
-    stated = check[kind]
+    stated, shown = check[kind], _stated(check)
     # The expressions are those of our own file.
     found = eval(str(stated if kind == "holds" else check["read"]), {**names})
     if kind == "holds":
-        return Outcome(check["what"], "yes", "yes" if found else "no", bool(found))
+        return Outcome(check["what"], shown, "yes" if found else "no", bool(found))
     if kind == "exact":
-        return Outcome(check["what"], _shown(stated), _shown(found), found == stated)
+        return Outcome(check["what"], shown, _shown(found), found == stated)
     if kind == "within":
         low, high = found
-        shown = f"{_shown(low)} to {_shown(high)}"
-        return Outcome(check["what"], _shown(stated), shown, low <= stated <= high)
+        span = f"{_shown(low)} to {_shown(high)}"
+        return Outcome(check["what"], shown, span, low <= stated <= high)
     agrees = abs(found - stated) <= TOLERANCES[kind] * abs(stated)
-    about = "about " if kind == "about" else ""
-    return Outcome(check["what"], about + _shown(stated), _shown(found), agrees)
+    return Outcome(check["what"], shown, _shown(found), agrees)
+
+
+def _stated(check: Mapping[str, Any]) -> str:
+    (kind,) = (kind for kind in KINDS if kind in check)
+    if kind == "holds":
+        return "yes"
+    return ("about " if kind == "about" else "") + _shown(check[kind])
 
 
 def _shown(value: Any) -> str:
