@@ -45,7 +45,11 @@ class Server:
         likely = self._held(self.deployment.pool, context_tokens)
         if likely >= longest_tokens:
             return likely, None
-        most = max(self._held(self.deployment.most_pool, context_tokens), longest_tokens)
+        most = self._held(self.deployment.most_pool, context_tokens)
+        if most < longest_tokens:
+            # All that is known: more than one request, less than all that the weights leave.
+            beside = self._held(self.deployment.pool_beside_weights, context_tokens)
+            most = max(longest_tokens, (longest_tokens + beside) / 2)
         return most, f"{most:,.0f} tokens: the estimate of {likely:,.0f} would not have run"
 
     def _held(self, pool: KvPool, context_tokens: float) -> float:
