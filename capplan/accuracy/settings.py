@@ -56,6 +56,7 @@ class RunSettings:
     max_num_seqs: int
     max_num_batched_tokens: int
     max_model_len: int
+    flags_unknown: bool
     chunked_prefill: bool
     async_scheduling: bool
     scheduler_recv_interval: int
@@ -122,6 +123,7 @@ class _Settings:
             max_num_seqs=self.num_seqs(),
             max_num_batched_tokens=tokens,
             max_model_len=length,
+            flags_unknown=self.flags_unknown(),
             chunked_prefill=chunked,
             async_scheduling=self.asynchronous(),
             scheduler_recv_interval=self.recv_interval(),
@@ -235,6 +237,11 @@ class _Settings:
         if self.engine.kind == "tensorrt-llm":
             default = _TRTLLM_FREE_FRACTION
         return self.or_default("gpu_memory_fraction", self.run.gpu_memory_fraction, default)
+
+    def flags_unknown(self) -> bool:
+        """Whether the row's share of memory and longest request are only the engine's defaults."""
+        guessed = self.run.columns.get("defaulted_fields", "").startswith("all")
+        return self.run.max_model_len is None and (guessed or self.run.gpu_memory_fraction is None)
 
     def chunked(self, length: int) -> bool:
         if self.engine.scheduler in ("tensorrt-llm", "tgi", "turbomind"):
