@@ -2,12 +2,15 @@
 
 usage: python benchmarks/error_bands.py MEASURED.csv [--predictions CSV] [--write]
 
-Each row of the core is predicted (or read from CSV: `id` and the metric columns, where every row
-was predicted by constants that were fitted without it), and log(measured / predicted) is taken for
-each figure. A kind of rows (a cell) has two spreads, below and above: where the middle two thirds
-end, drawn towards those of the next wider kind as far as few independent units (source x GPU
-generation) stand behind the cell. All spreads of a figure are then stretched by one factor: so far
-that four of five rows fall inside bands that were made without the row's own unit.
+Each row of the core is predicted, and log(measured / predicted) is taken for each figure. With
+`--predictions` (`id` and the metric columns, every row predicted by constants that were fitted
+without its source and generation) each row counts half by either: a new row has more like it in
+the fit than cross-validation leaves, and less than a row that was fitted.
+
+A kind of rows (a cell) has two spreads, below and above: where the middle two thirds end, drawn
+towards those of the next wider kind as far as few independent units (source x GPU generation)
+stand behind the cell. All spreads of a figure are then stretched by one factor: so far that four
+of five rows fall inside bands that were made without the row's own unit.
 """
 
 from __future__ import annotations
@@ -36,9 +39,9 @@ from capplan.performance.bands import BandKey, band_key, describe, kinds
 from capplan.specs.error_bands import FILE, BandCell, BandTable, Figure
 
 COVERAGE = 0.8
-LEAST_ROWS = 15
+LEAST_ROWS = 12
 INNER = 0.16  # robust against the outermost rows: their share on either side
-PRIOR_UNITS = 6.0  # units whose word the wider kind has; 6 gave the narrowest bands that cover
+PRIOR_UNITS = 4.0  # units whose word the wider kind has; 2 to 8 give bands alike
 MOST = 100.0  # beyond it the prediction said nothing
 FIGURES: dict[Figure, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "tpot": (TPOT, ("closed", "poisson", "constant-rate", "static")),
@@ -60,13 +63,17 @@ class Ratio:
     key: BandKey
     unit: tuple[str, str]  # source, generation: kept out together
     value: float
+    row: str = ""
+    is_left_out: bool = False  # predicted by constants fitted without its unit
 
 
-def ratios_of(run: MeasuredRun, prediction: Prediction) -> list[Ratio]:
+def ratios_of(run: MeasuredRun, prediction: Prediction, *, is_left_out: bool) -> list[Ratio]:
     """Of one row; none where it cannot be predicted."""
     try:
         settings, load = settings_of(run), load_of(run)
-        used = utilisation(settings, load, server_of(settings))
+        # A rate that was raised until limits were met is as high as it can be.
+        limited = load.limits is not None
+        used = 1.0 if limited else utilisation(settings, load, server_of(settings))
     except CapplanError:
         return []
     gpus = settings.tp * settings.pp * settings.dp
@@ -78,13 +85,17 @@ def ratios_of(run: MeasuredRun, prediction: Prediction) -> list[Ratio]:
     for figure, (columns, workloads) in FIGURES.items():
         pair = first_of(pairs, columns) if run.workload in workloads else None
         if pair is not None and pair.predicted:
-            found.append(Ratio(figure, key, unit, pair.measured / pair.predicted))
+            ratio = pair.measured / pair.predicted
+            found.append(Ratio(figure, key, unit, ratio, run.id, is_left_out))
     return found
 
 
 def _one(job: tuple[MeasuredRun, dict[str, float] | None]) -> list[Ratio]:
-    run, known = job
-    return ratios_of(run, predict(run) if known is None else Prediction(run.id, known, None, ()))
+    run, left_out = job
+    found = ratios_of(run, predict(run), is_left_out=False)
+    if left_out is not None:
+        found += ratios_of(run, Prediction(run.id, left_out, None, ()), is_left_out=True)
+    return found
 
 
 def spreads_of(ratios: Sequence[Ratio]) -> Spreads:
@@ -99,7 +110,8 @@ def spreads_of(ratios: Sequence[Ratio]) -> Spreads:
     found: Spreads = {}
     for kind in sorted(members, key=lambda kind: (-len(wider[kind]), str(kind)), reverse=True):
         rows = members[kind]
-        if len(rows) < LEAST_ROWS and kind != ANY:
+        num_rows = len({ratio.row for ratio in rows})
+        if num_rows < LEAST_ROWS and kind != ANY:
             continue
         logs = sorted(math.log(ratio.value) for ratio in rows)
         below, above = min(0.0, quantile(logs, INNER)), max(0.0, quantile(logs, 1 - INNER))
@@ -109,7 +121,7 @@ def spreads_of(ratios: Sequence[Ratio]) -> Spreads:
             own = units / (units + PRIOR_UNITS)
             below = own * below + (1 - own) * parent[0]
             above = own * above + (1 - own) * parent[1]
-        found[kind] = (below, above, len(rows))
+        found[kind] = (below, above, num_rows)
     return found
 
 
@@ -233,11 +245,17 @@ def main() -> None:
             (by for by in STRETCHES if covered(tested, by) >= COVERAGE), STRETCHES[-1]
         )
         report(figure, tested, stretch[figure])
+        for is_left_out in sorted({ratio.is_left_out for ratio in own}):
+            some = [entry for entry in tested if entry[0].is_left_out is is_left_out]
+            report(f"  {'cross-validated' if is_left_out else 'as fitted'}", some, stretch[figure])
         for name in sorted({_kind(ratio) for ratio in own}):
             some = [entry for entry in tested if _kind(entry[0]) == name]
             report(f"  {name}", some, stretch[figure])
         for name in sorted({ratio.key.architecture for ratio in own}):
             some = [entry for entry in tested if entry[0].key.architecture == name]
+            report(f"  {name}", some, stretch[figure])
+        for name in sorted({ratio.key.engine for ratio in own}):
+            some = [entry for entry in tested if entry[0].key.engine == name]
             report(f"  {name}", some, stretch[figure])
     if arguments.write:
         write(table_of(spreads, stretch), arguments.measured.name)

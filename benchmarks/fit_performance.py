@@ -3,6 +3,7 @@
     python benchmarks/fit_performance.py MEASURED.csv            fit on all core rows, report
         --rounds N        emulations, with four Gauss-Newton steps after each (default 2)
         --cross-validate K  leave out each of K folds of source x architecture groups
+        --left-out CSV    write the predictions of rows left out (benchmarks/error_bands.py)
         --ablate          what each term buys: refits without it
         --write           write the constants into capplan/architectures and capplan/engines
 
@@ -12,6 +13,7 @@ Fits on core rows that are not suspect; scores what docs/accuracy.md scores. Nee
 from __future__ import annotations
 
 import argparse
+import csv
 import random
 from collections import defaultdict
 from collections.abc import Callable
@@ -20,6 +22,8 @@ from pathlib import Path
 import numpy as np
 from performance_params import Name, World, parameters
 from performance_rows import FRONT_END, RUN, TPOT, TTFT, Evaluator, Row, core_rows, scored, trace
+
+from capplan.accuracy.measured import METRICS
 
 SCALE = {"TPOT": 0.1, "throughput": 0.1, "TTFT": 0.3, "TPOT static": 0.15, "TTFT static": 0.3}
 LITTLE = 0.15  # weight of rows that say little
@@ -183,6 +187,30 @@ def cross_validate(evaluator: Evaluator, problem: Problem, folds: int) -> np.nda
     return errors
 
 
+# What moves with each compared figure.
+FAMILIES = {
+    "TPOT": ("tpot_mean_ms", "tpot_p50_ms", "tpot_p99_ms", "itl_mean_ms"),
+    "TTFT": ("ttft_mean_ms", "ttft_p50_ms", "ttft_p99_ms"),
+    "throughput": ("output_tok_s", "total_tok_s", "req_s"),
+}
+
+
+def write_left_out(path: Path, problem: Problem, errors: np.ndarray) -> None:
+    """Predictions of rows that were left out, for `error_bands.py --predictions`."""
+    factors = np.exp(errors) * problem.measured / problem.emulated
+    moved: dict[int, dict[str, float]] = defaultdict(dict)
+    for at, kind, factor in zip(problem.at.tolist(), problem.kind, factors, strict=True):
+        metrics = problem.rows[at].metrics
+        for name in FAMILIES[str(kind).split()[0]]:
+            if name in metrics:
+                moved[at][name] = metrics[name] * float(factor)
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, ["id", *METRICS])
+        writer.writeheader()
+        for at, metrics in sorted(moved.items()):
+            writer.writerow({"id": problem.rows[at].run.id, **metrics})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -190,6 +218,7 @@ def main() -> None:
     parser.add_argument("measured", type=Path)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--cross-validate", type=int, default=0, metavar="K")
+    parser.add_argument("--left-out", type=Path, metavar="CSV")
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
@@ -210,6 +239,8 @@ def main() -> None:
     if options.cross_validate:
         errors = cross_validate(evaluator, problem, options.cross_validate)
         table("left out", problem, errors)
+        if options.left_out:
+            write_left_out(options.left_out, problem, errors)
         for title, by in BREAKDOWNS.items():
             table(title, problem, errors, by)
     if options.ablate:

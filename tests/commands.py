@@ -12,7 +12,7 @@ import pytest
 
 from capplan.cli.environment import Environment
 from capplan.cli.run import run
-from capplan.specs import catalogue
+from capplan.specs import catalogue_files
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -26,6 +26,7 @@ class Command(NamedTuple):
 
 COMMANDS = [
     Command("gpus", "gpus --qps 100 --slo-ttft 400ms", "capplan.gpus/1"),
+    Command("gpus-bounds", "gpus --qps 100 --slo-ttft 400ms --no-verify", "capplan.gpus/1"),
     Command("gpus-compare", "gpus --hardware h100-sxm-80gb,a100-sxm-80gb,l4", "capplan.gpus/1"),
     Command("gpus-infeasible", "gpus --slo-tpot 1ms", "capplan.gpus/1", exit_code=1),
     Command("roofline", "roofline", "capplan.roofline/1"),
@@ -68,6 +69,7 @@ COMMANDS = [
     ),
     Command("hardware-list", "hardware list", "capplan.hardware-list/1"),
     Command("hardware-show", "hardware show h100-sxm-80gb", "capplan.hardware/1"),
+    Command("examples", "examples list", "capplan.examples/1"),
     Command("models-list", "models list", "capplan.models-list/1"),
     Command("models-show", "models show mixtral-8x7b", "capplan.model/1"),
 ]
@@ -78,14 +80,17 @@ _KEPT = {
 }
 
 
-def run_command(line: str, *, width: int | None = None) -> tuple[int, str]:
-    """Exit code and output; as in a terminal of that width, or piped where it is None."""
+def run_command(line: str, *, width: int | None = None, refused: bool = False) -> tuple[int, str]:
+    """Exit code and output; as in a terminal of that width, or piped where it is None.
+
+    ``refused``: the command may be an error, which is then not in the output.
+    """
     out, err = io.StringIO(), io.StringIO()
     terminal = width is not None
     env = Environment(out, err, width or 80, is_terminal=terminal, colour=False)
     with contextlib.chdir(ROOT):  # the names of files count from there
         code = run(line.split(), env)
-    assert not err.getvalue(), err.getvalue()
+    assert refused or not err.getvalue(), err.getvalue()
     return code, out.getvalue()
 
 
@@ -96,4 +101,4 @@ def keep_few(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         target.mkdir(parents=True)
         for name in names:
             shutil.copy(ROOT / kind / f"{name}.yaml", target)
-    monkeypatch.setattr(catalogue, "_PACKAGE", folder)
+    monkeypatch.setattr(catalogue_files, "_PACKAGE", folder)

@@ -17,9 +17,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(scope="session")
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture(autouse=True)
-def _nothing_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The developer's shell must not change an answer."""
+def _nothing_from_outside(monkeypatch: pytest.MonkeyPatch, _cache: Path) -> None:
+    """The developer's shell must not change an answer, nor tests what the developer keeps."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_cache))
     for name in ("CAPPLAN_PATH", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         if name in os.environ:
             monkeypatch.delenv(name)

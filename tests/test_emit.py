@@ -260,11 +260,12 @@ def test_the_plan_reads_back_as_the_answer(line: str, tmp_path: Path) -> None:
     assert (read.model_id, read.hardware_id) == (asked["model"], result["hardware"])
     assert read.deployment.tp == result["tp"]
     config, engine = read.config, read.deployment.engine
-    assert config.max_num_seqs == result["replica"]["max_decode_batch"]
-    assert config.max_num_batched_tokens == asked["max_num_batched_tokens"]
+    served = result["served_as"]
+    assert config.max_num_seqs == served["max_num_seqs"]
+    assert config.max_num_batched_tokens == served["max_num_batched_tokens"]
     assert config.block_size == asked["block_size"]
     assert config.enable_prefix_caching == asked["enable_prefix_caching"]
-    assert engine.memory_share == asked["gpu_memory_utilization"]
+    assert engine.memory_share == served["gpu_memory_utilization"]
     assert engine.kv_dtype == asked["kv_dtype"]
     assert (engine.dtype or read.deployment.model.stored_format) == asked["dtype"]
     rate = plan.traffic.rate

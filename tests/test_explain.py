@@ -21,14 +21,14 @@ from capplan.cli.run import run
 from capplan.planner.explain.figure import filled_in, number
 
 LINES = [
-    "gpus",
-    "gpus --hardware h100,a100-sxm-80gb --model llama-3.1-70b --tp 4",
-    "gpus --model mixtral-8x7b --hardware h100 --kv-dtype fp8 --spares 2 --price $2",
-    "gpus --model gemma-3-27b --hardware h200 --prompt-tokens 16k --slo-ttft 4s",
-    "gpus --model deepseek-v2-lite --hardware h100 --output-tokens 1",
-    "gpus --model qwen3.5-27b --hardware h200-sxm-141gb --qps 5M/day",
+    "gpus --no-verify",
+    "gpus --no-verify --hardware h100,a100-sxm-80gb --model llama-3.1-70b --tp 4",
+    "gpus --no-verify --model mixtral-8x7b --hardware h100 --kv-dtype fp8 --spares 2 --price $2",
+    "gpus --no-verify --model gemma-3-27b --hardware h200 --prompt-tokens 16k --slo-ttft 4s",
+    "gpus --no-verify --model deepseek-v2-lite --hardware h100 --output-tokens 1",
+    "gpus --no-verify --model qwen3.5-27b --hardware h200-sxm-141gb --qps 5M/day",
     "gpus --replica-tokens-per-s 2500 --price-factor 0.6",
-    "gpus --hardware a30",
+    "gpus --no-verify --hardware a30",
     "roofline",
     "roofline --model mixtral-8x7b --hardware h100 --tp 2 --batch 1,64 --context 4096 --dtype fp8",
     "kv",

@@ -249,6 +249,33 @@ def test_a_log_gives_model_gpu_and_flags(tmp_path: Path) -> None:
     assert "from the log" in shown
 
 
+@pytest.mark.parametrize(("text", "longest"), [
+    ("ValueError: The model's max seq len (56000) is larger than the maximum number of tokens "
+     "that can be stored in KV cache (43328).", 43328),
+    (REFUSED, 12768), (VLLM_V0, None),
+])  # fmt: skip
+def test_a_refusal_says_what_is_admitted(tmp_path: Path, text: str, longest: int | None) -> None:
+    path = write(tmp_path, text)
+    found = logged(path, "--model", "llama-3.1-8b")["result"]["log"]["longest_admitted_tokens"]
+    assert found == longest
+    _, shown, _ = capplan("kv", "--engine-log", path, "--model", "llama-3.1-8b", people=True)
+    assert ("the engine did not start" in shown) is (longest is not None)
+
+
+def test_an_engine_that_takes_prompts_whole_is_advised_a_shorter_context() -> None:
+    """vLLM 0.5.3 and 405B on one node (vllm-project/vllm#6746): refused at its own context, and
+    fewer batched tokens than the longest prompt are refused as well."""
+    line = ["kv", "--model", "llama-3.1-405b-fbgemm-fp8", "--hardware", "h100-sxm-80gb",
+            "--tp", "8", "--json", "--engine-version"]  # fmt: skip
+    result = json.loads(capplan(*line, "0.5.3")[1])["result"]
+    options = [one["option"] for one in result["advice"]]
+    assert options[0] == "--max-model-len"
+    assert "--max-num-batched-tokens" not in options
+    shorter = capplan(*line, "0.5.3", "--max-model-len", result["advice"][0]["value"])
+    assert json.loads(shorter[1])["result"]["sizing"]["starts"]
+    assert json.loads(capplan(*line, "0.5.4")[1])["result"]["sizing"]["starts"]
+
+
 def test_what_is_given_goes_before_the_log(tmp_path: Path) -> None:
     answer = logged(write(tmp_path, VLLM_V1), "--tp", "2", "--hardware", "a100-sxm-80gb")
     assert (answer["inputs"]["tp"], answer["inputs"]["hardware"]) == (2, "a100-sxm-80gb")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from commands import ROOT
 from jsonschema import Draft202012Validator
+from spec_schemas import plan_schema
 
 from capplan.errors import CapplanError
 from capplan.specs.catalogue import load_hardware, load_model
 from capplan.specs.documents import read_yaml
 from capplan.specs.plan import read_plan
-from capplan.specs.plan_schema import plan_schema
 
 SCHEMA = ROOT / "docs" / "schemas" / "plan.schema.json"
 EXAMPLES = sorted((ROOT / "capplan" / "examples").glob("*.yaml"))

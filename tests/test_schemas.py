@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 from capplan.results.accuracy import AccuracyInputs, AccuracyResult
 from capplan.results.assumptions import Assumption
 from capplan.results.calibration import CalibrateInputs, CalibrationResult
-from capplan.results.catalogue import HardwareFacts, ModelFacts
+from capplan.results.catalogue import ExampleFacts, HardwareFacts, ModelFacts
 from capplan.results.check import CheckInputs, CheckResult
+from capplan.results.doctor import DoctorResult
 from capplan.results.exercise import ExerciseInputs, ExerciseResult
 from capplan.results.explanation import Explanation
 from capplan.results.gpus import GpusInputs, GpusResult
@@ -51,6 +52,8 @@ FORMS: dict[str, tuple[Any, Any]] = {
     "capplan.explanation/1": (NOTHING, Explanation),
     "capplan.hardware-list/1": (NOTHING, list[HardwareFacts]),
     "capplan.hardware/1": (NAMED, HardwareFacts),
+    "capplan.doctor/1": (NOTHING, DoctorResult),
+    "capplan.examples/1": (NOTHING, list[ExampleFacts]),
     "capplan.models-list/1": (NOTHING, list[ModelFacts]),
     "capplan.model/1": (NAMED, ModelFacts),
 }
@@ -122,8 +125,11 @@ def test_every_file_is_a_current_schema() -> None:
     inputs = {FOLDER / "plan.schema.json", FOLDER / "config.schema.json"}  # see test_plan, check/
     assert set(FOLDER.iterdir()) == inputs | {*(file_of(name) for name in FORMS)}
     # Last digits of a calibration depend on the linear algebra at hand: see test_calibrate.
-    # A review has formats of its own: see tests/check/test_outputs.py.
-    elsewhere = {"capplan.calibrate/1", "capplan.explanation/1", "capplan.check/1"}
+    # A review has formats of its own: see tests/check/test_outputs.py. No two installations are
+    # alike: see test_doctor.
+    elsewhere = {
+        "capplan.calibrate/1", "capplan.explanation/1", "capplan.check/1", "capplan.doctor/1",
+    }  # fmt: skip
     assert {command.schema for command in COMMANDS} | elsewhere == set(FORMS)
 
 
@@ -150,6 +156,9 @@ def test_promised_keys_of_gpus(command: Command) -> None:
         bounds = {"num_gpus_memory", "num_gpus_decode", "num_gpus_prefill", "num_gpus_combined"}
         assert bounds <= result["bounds"].keys()
         assert result["num_gpus"] == result["num_replicas"] * result["tp"]
+    sizing = result.pop("sizing")
+    assert (sizing is None) == ("--no-verify" in command.line)
+    assert sizing is None or {"kinds", "proof", "trade_offs"} <= sizing.keys()
     first, *_ = candidates = result.pop("candidates")
     assert first == result
     assert all(promised <= candidate.keys() for candidate in candidates)

@@ -365,6 +365,15 @@ def test_degrees_that_do_not_fit_are_left_out() -> None:
     assert [point["num_gpus"] for point in points] == [2, 4, 8]
 
 
+def test_lengths_that_are_given_go_round_a_closed_loop() -> None:
+    """Without a rate `capplan pareto` makes users of the traffic that the options describe."""
+    line = "pareto --hardware h100-sxm-80gb --values 4,16 --num-requests 200 --output-tokens 64"
+    short, long = (
+        document(f"{line} --prompt-tokens {n}")["points"] for n in (256, "uniform:2k-4k")
+    )
+    assert all(a["requests_per_s"] > b["requests_per_s"] for a, b in zip(short, long, strict=True))
+
+
 def test_pareto_plot(tmp_path: Path) -> None:
     path = tmp_path / "pareto.svg"
     out, err = io.StringIO(), io.StringIO()

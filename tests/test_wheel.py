@@ -68,6 +68,10 @@ def test_wheel_answers_from_another_directory(wheel: Path, tmp_path: Path) -> No
     program = "import capplan; print(capplan.__file__)"
     path = {"PYTHONPATH": str(unpacked)}
     assert _run([sys.executable, "-c", program], elsewhere, **path).startswith(str(unpacked))
+    schema = (ROOT / "docs" / "schemas" / "plan.schema.json").read_text(encoding="utf-8")
+    assert _run([sys.executable, "-m", "capplan", "schema", "plan"], elsewhere, **path) == schema
+    _run([sys.executable, "-m", "capplan", "examples", "copy", "head-of-line"], elsewhere, **path)
+    assert {file.suffix for file in elsewhere.iterdir()} == {".yaml", ".csv"}
     for kind in ("hardware", "models"):
         listed = _run([sys.executable, "-m", "capplan", kind, "list"], elsewhere, **path)
         ids = {line.partition("\t")[0] for line in listed.splitlines()[1:]}

@@ -9,7 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 
 from capplan.errors import CapplanError
-from capplan.specs.catalogue import known_names, load_config, load_model, normalised_name
+from capplan.specs.catalogue import (
+    known_names,
+    load_config,
+    load_model,
+    normalised_name,
+    places,
+)
 from capplan.specs.editions import WeightEdition, weight_edition, without_ending
 from capplan.specs.model import ModelSpec
 
@@ -34,8 +40,8 @@ class KnownModel:
 
 
 @lru_cache(maxsize=4)
-def _index(folder: str, places: str) -> dict[str, str]:
-    del places  # CAPPLAN_PATH: another one has another index
+def _index(folder: str, where: str) -> dict[str, str]:
+    del where  # CAPPLAN_PATH: another one has another index
     return known_names(folder)
 
 
@@ -50,8 +56,8 @@ def known_model(name: str) -> KnownModel | None:
 
 
 @lru_cache(maxsize=512)
-def _known(name: str, places: str) -> KnownModel | None:
-    del places
+def _known(name: str, where: str) -> KnownModel | None:
+    del where
     if not name or len(name) > 300:
         return None
     names = index("models")
@@ -64,12 +70,20 @@ def _known(name: str, places: str) -> KnownModel | None:
     ):
         stem = _stem(tried, names)
         if stem is not None:
-            found = load_model(stem)
-            return KnownModel(found.id, found.spec, ending, format_)
+            return KnownModel(stem, _load(stem), ending, format_)
     return None
 
 
 _FORMATS = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "fp16", "float16": "fp16"}
+
+
+def _load(stem: str) -> ModelSpec:
+    """An entry of the catalogue, from the first folder that has it."""
+    for place in places("models"):
+        path = Path(place) / f"{stem}.yaml"
+        if path.exists():
+            return load_model(str(path)).spec
+    return load_model(stem).spec
 
 
 def _stem(name: str, names: dict[str, str]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from capplan.check.cases import Case
-from capplan.check.plan_simulation import predicted
+from capplan.check.foresight import predicted
 from capplan.check.predictions import Level
 from capplan.check.run import HOURS_PER_MONTH, summary_of
 from capplan.results.check import CheckedDeployment, FleetChange

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 from capplan.specs.check import CheckSpec, DeploymentSection
@@ -41,10 +42,7 @@ class Config:
 
     def relative(self, file: str) -> str:
         """A file's path as the configuration writes it."""
-        try:
-            return Path(file).resolve().relative_to(self.folder.resolve()).as_posix()
-        except (ValueError, OSError):
-            return Path(file).as_posix()
+        return _relative(file, self.folder, Path.cwd())
 
     def excludes(self, file: str) -> bool:
         relative = self.relative(file)
@@ -52,6 +50,14 @@ class Config:
             fnmatchcase(relative, pattern) or fnmatchcase(relative, f"{pattern.rstrip('/')}/*")
             for pattern in self.spec.exclude
         )
+
+
+@lru_cache(maxsize=4096)
+def _relative(file: str, folder: Path, here: Path) -> str:
+    try:
+        return (here / file).resolve().relative_to((here / folder).resolve()).as_posix()
+    except (ValueError, OSError):
+        return Path(file).as_posix()
 
 
 _NOTHING = DeploymentSection()

@@ -27,16 +27,8 @@ _MOST_TRIES = 3
 _NAMES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
 
 
-def predicted(case: Case) -> Prediction | None:
-    """None where traffic, limits, memory or the number of replicas is not known."""
-    if "prediction" not in case.memo:
-        case.memo["prediction"] = _predicted(case)
-    found = case.memo["prediction"]
-    assert found is None or isinstance(found, Prediction)
-    return found
-
-
-def _predicted(case: Case) -> Prediction | None:
+def prediction(case: Case) -> Prediction | None:
+    """None where memory or the number of replicas is not known."""
     traffic, slos, replicas = case.section.traffic, case.section.slos, case.num_replicas
     if traffic is None or slos is None or not replicas or case.role_without_decodes:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from capplan.cli import check_options as c
+from capplan.cli import gpus_options as g
 from capplan.cli import options as o
 from capplan.cli import simulate_options as s
 from capplan.cli.output import output_format
@@ -16,8 +17,10 @@ app = typer.Typer(
 )  # fmt: skip
 hardware_app = typer.Typer(rich_markup_mode=None, help="Accelerators of the catalogue.")
 models_app = typer.Typer(rich_markup_mode=None, help="Models of the catalogue.")
+examples_app = typer.Typer(rich_markup_mode=None, help="Plans to start from.")
 app.add_typer(hardware_app, name="hardware")
 app.add_typer(models_app, name="models")
+app.add_typer(examples_app, name="examples")
 
 
 def _version(wanted: bool) -> None:
@@ -31,15 +34,25 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
+def _completion(shell: str | None) -> None:
+    if shell is not None:
+        from capplan.cli.completion import script
+
+        typer.echo(script(shell))
+        raise typer.Exit
+
+
+@app.callback()
 def _root(
-    context: typer.Context,
-    version: bool = typer.Option(  # noqa: ARG001 (its callback answers)
+    version: bool = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     ),
-) -> None:
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+    show_completion: str = typer.Option(
+        None, "--show-completion", metavar="SHELL", is_eager=True, callback=_completion,
+        help="Print what makes bash, zsh or fish complete names.",
+    ),
+) -> None:  # fmt: skip
+    """What holds for every command; without one `run` says how to begin."""
 
 
 @app.command()
@@ -47,9 +60,20 @@ def gpus(
     qps: o.Qps = None,
     slo_ttft: o.SloTtft = None,
     slo_tpot: o.SloTpot = None,
-    prompt_tokens: o.PromptTokens = None,
-    output_tokens: o.OutputTokens = None,
+    slo_e2e: s.SloE2e = None,
+    slo_percentile: s.SloPercentile = None,
+    slo_goodput: s.SloGoodput = None,
+    prompt_tokens: s.SimulateLengths = None,
+    output_tokens: s.SimulateOutputs = None,
     peak_factor: o.PeakFactor = None,
+    arrivals: s.Arrivals = None,
+    objective: g.ObjectiveName = None,
+    verify: g.Verify = True,
+    cache: g.Cache = True,
+    seed: s.Seed = None,
+    engine: o.Engine = None,
+    engine_version: o.EngineVersion = None,
+    max_num_seqs: o.MaxNumSeqs = None,
     model: o.Model = None,
     hardware: o.HardwareList = None,
     dtype: o.Dtype = None,
@@ -75,9 +99,12 @@ def gpus(
 ) -> int:
     """How many GPUs a model, a traffic and its limits need, and why.
 
-    Bounds by memory, decode, prefill and all together; exit code 1 where no number is enough.
+    Bounds first; then the engine's scheduler is simulated to find what a replica sustains within
+    all limits, and the fleet that follows is simulated whole. Exit code 1 where no number is
+    enough.
     """
-    from capplan.cli.gpus import GpusOptions, answer
+    from capplan.cli.gpus import answer
+    from capplan.cli.gpus_asked import GpusOptions
 
     texts = {name: value for name, value in locals().items() if name in GpusOptions._fields}
     return answer(GpusOptions(**texts), as_json, output_format(form), emit)
@@ -320,7 +347,7 @@ def hardware_list(as_json: o.Json = False, form: o.Format = None) -> int:
 
 
 @hardware_app.command("show")
-def hardware_show(name: str, as_json: o.Json = False, form: o.Format = None) -> int:
+def hardware_show(name: o.HardwareName, as_json: o.Json = False, form: o.Format = None) -> int:
     """One accelerator, with the sources of its figures."""
     from capplan.cli.catalogue import show_hardware
 
@@ -336,7 +363,7 @@ def models_list(as_json: o.Json = False, form: o.Format = None) -> int:
 
 
 @models_app.command("show")
-def models_show(name: str, as_json: o.Json = False, form: o.Format = None) -> int:
+def models_show(name: o.ModelName, as_json: o.Json = False, form: o.Format = None) -> int:
     """One model: its layers, and its parameters and bytes by tensor group."""
     from capplan.cli.catalogue import show_model
 
@@ -407,11 +434,11 @@ def calibrate(
 
 
 @app.command()
-def schema(what: c.SchemaName) -> int:
-    """The JSON Schema of plan.yaml (`plan`) or .capplan.yaml (`config`), for editors."""
+def schema(name: c.SchemaName = None) -> int:
+    """JSON Schemas: of plan.yaml and .capplan.yaml for editors, of every output of --json."""
     from capplan.cli.schema import answer
 
-    return answer(what)
+    return answer(name)
 
 
 @app.command()
@@ -445,3 +472,30 @@ def check(
         write_baseline, diff, verbose, quiet, list_rules, explain, as_json,
     )  # fmt: skip
     return answer(options)
+
+
+@app.command()
+def doctor(as_json: o.Json = False, form: o.Format = None) -> int:
+    """Versions, catalogue paths, and a self-test.
+
+    Exit code 1 where a check does not hold.
+    """
+    from capplan.cli.doctor import answer
+
+    return answer(as_json, output_format(form))
+
+
+@examples_app.command("list")
+def examples_list(as_json: o.Json = False, form: o.Format = None) -> int:
+    """All examples."""
+    from capplan.cli.examples import list_examples
+
+    return list_examples(as_json, output_format(form))
+
+
+@examples_app.command("copy")
+def examples_copy(name: o.ExampleName, output: o.ExampleOutput = None) -> int:
+    """Write an example as a file of your own; nothing is overwritten."""
+    from capplan.cli.examples import copy_example
+
+    return copy_example(name, output)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from capplan.cli.completion import schema_names
+
 Texts = list[str] | None
 
 Paths = Annotated[
@@ -68,5 +70,10 @@ Explain = Annotated[
     str | None, typer.Option("--explain", metavar="RULE", help="Say why a rule exists.")
 ]
 SchemaName = Annotated[
-    str, typer.Argument(metavar="NAME", help="plan (plan.yaml) or config (.capplan.yaml).")
+    str | None,
+    typer.Argument(
+        metavar="[NAME]",
+        autocompletion=schema_names,
+        help="plan, config, or an output: gpus, capplan.gpus/1, ...; all without.",
+    ),
 ]

@@ -40,11 +40,14 @@ Answer = tuple[Explanation, Any, list[Assumption], bool]
 
 
 def _gpus(texts: Mapping[str, Any]) -> Answer:
-    from capplan.cli.gpus import GpusOptions, asked_and_answered
+    from capplan.cli.gpus import asked_and_answered
+    from capplan.cli.gpus_asked import GpusOptions
     from capplan.planner.explain.gpus import explain_gpus
 
     inputs = Inputs()
-    options = GpusOptions(**{name: texts[name] for name in GpusOptions._fields})
+    # What is explained is the arithmetic of the bounds.
+    given = {name: texts[name] for name in GpusOptions._fields if name in texts}
+    options = GpusOptions(**given | {"verify": False})
     question, asked, result = asked_and_answered(options, inputs)
     return explain_gpus(question, result), asked, inputs.assumptions, result.feasible
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import re
+from dataclasses import replace
 
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
+from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
+from capplan.cli.slos import SloLimit, SloOptions, check_together, common_percentile, limits_of
 from capplan.errors import CapplanError
 from capplan.performance.rates import beyond_measured, compute_format, derated_rates
 from capplan.planner import question as q
@@ -16,34 +19,10 @@ from capplan.render.screen import Screen
 from capplan.results.gpus import GpusInputs, GpusPlan, GpusResult
 
 SCHEMA = "capplan.gpus/1"
-
-
-class GpusOptions(NamedTuple):
-    qps: str | None
-    slo_ttft: str | None
-    slo_tpot: str | None
-    prompt_tokens: str | None
-    output_tokens: str | None
-    peak_factor: str | None
-    model: str | None
-    hardware: str | None
-    dtype: str | None
-    kv_dtype: str | None
-    tp: str | None
-    gpu_memory: str | None
-    gpu_memory_utilization: str | None
-    reserve: str | None
-    block_size: str | None
-    max_num_batched_tokens: str | None
-    async_scheduling: bool | None
-    enable_prefix_caching: bool | None
-    replica_tokens_per_s: str | None
-    spares: str | None
-    gpus_per_node: str | None
-    price: str | None
-    commitment: str | None
-    price_factor: str | None
-    idle_power: str | None
+DEFAULT_OBJECTIVE = "cost"
+SIMULATION_ONLY = (
+    "slo_percentile", "slo_goodput", "arrivals", "seed", "engine", "engine_version", "max_num_seqs",
+)  # fmt: skip
 
 
 def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = None) -> int:
@@ -52,15 +31,15 @@ def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = No
     if emit is not None:
         if as_json:
             raise CapplanError("--json and --emit are two forms of one answer: say one")
-        return _emitted(emit, *_questions(options, inputs))
-    _, asked, result = asked_and_answered(options, inputs)
+        return _emitted(emit, options, inputs)
+    _, said, result = asked_and_answered(options, inputs)
 
     def screen() -> Screen:
         from capplan.render.gpus import screen as render
 
-        return render(result, asked, inputs.assumptions)
+        return render(result, said, inputs.assumptions)
 
-    show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
+    show(SCHEMA, said, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE if result.feasible else EXIT_NO
 
 
@@ -68,34 +47,78 @@ def asked_and_answered(
     options: GpusOptions, inputs: Inputs
 ) -> tuple[q.Question, GpusInputs, GpusResult]:
     """The question of the accelerator that was chosen, the question as shown, and the answer."""
-    questions, model_name = _questions(options, inputs)
-    result = plan_fleet(questions)
-    _assume_rates(questions, result, inputs)
-    chosen = next(item for item in questions if item.hardware_id == result.hardware)
-    return chosen, _asked(questions, model_name), result
+    asked = _ask(options, _is_simulated(options), inputs)
+    result = _answered(options, asked, inputs)
+    _assume_rates(asked.questions, result, inputs)
+    chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
+    return chosen, _said(options, asked), result
 
 
-def _emitted(form: str, questions: list[q.Question], model_name: str) -> int:
+def _answered(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
+    if asked.percentile is None:
+        return plan_fleet(asked.questions)
+    from capplan.cli.gpus_sizing import sized  # the simulator is not every answer's
+
+    return sized(options, asked, inputs)
+
+
+def _is_simulated(options: GpusOptions) -> bool:
+    """A throughput that the user measured stands for itself: there is nothing to simulate.
+
+    Raises CapplanError where an option speaks of the simulation alone.
+    """
+    if options.verify and options.replica_tokens_per_s is None:
+        return True
+    for name in SIMULATION_ONLY:
+        if getattr(options, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            other = "--replica-tokens-per-s" if options.verify else "--no-verify"
+            raise CapplanError(
+                f"{option} says nothing beside {other}: bounds do not simulate",
+                hint="leave one of them out",
+            )
+    return False
+
+
+def _emitted(form: str, options: GpusOptions, inputs: Inputs) -> int:
     from capplan.cli.emit import emit_answer, emit_format  # plans and manifests, not every answer
 
     form = emit_format("--emit", form)
-    result = plan_fleet(questions)
-    chosen = next(item for item in questions if item.hardware_id == result.hardware)
-    return emit_answer(form, chosen, result, model_name)
+    asked = _ask(options, _is_simulated(options), inputs)
+    result = _answered(options, asked, inputs)
+    chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
+    return emit_answer(form, as_served(chosen, result), result, asked.model_id)
 
 
-def _questions(options: GpusOptions, inputs: Inputs) -> tuple[list[q.Question], str]:
-    """The same question for each accelerator, and the model's name as given."""
+def as_served(question: q.Question, plan: GpusPlan) -> q.Question:
+    """The question with the engine's settings that were simulated, where they were."""
+    served = plan.served_as
+    if served is None:
+        return question
+    engine = replace(
+        question.engine,
+        dtype=None if served.dtype == question.model.stored_format else served.dtype,
+        kv_dtype=served.kv_dtype,
+        tp=plan.tp,
+        gpu_memory_utilization=served.gpu_memory_utilization,
+        max_num_batched_tokens=served.max_num_batched_tokens,
+        enable_prefix_caching=served.enable_prefix_caching,
+    )
+    return replace(question, engine=engine)
+
+
+def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
     rate = inputs.rate(options.qps, options.peak_factor)
-    limits = q.Limits(
-        inputs.duration("--slo-ttft", options.slo_ttft, q.DEFAULT_SLO_TTFT_S, "TTFT limit"),
-        inputs.duration("--slo-tpot", options.slo_tpot, q.DEFAULT_SLO_TPOT_S, "TPOT limit"),
+    slos = SloOptions(*(getattr(options, name) for name in SloOptions._fields))
+    limits = limits_of(slos, inputs)
+    prompt, prompt_text = _mean_length(
+        inputs, "--prompt-tokens", options.prompt_tokens, q.DEFAULT_PROMPT_TOKENS, "prompt"
     )
-    workload = q.Workload(
-        rate,
-        inputs.tokens("--prompt-tokens", options.prompt_tokens, q.DEFAULT_PROMPT_TOKENS, "prompt"),
-        inputs.tokens("--output-tokens", options.output_tokens, q.DEFAULT_OUTPUT_TOKENS, "output"),
+    output, output_text = _mean_length(
+        inputs, "--output-tokens", options.output_tokens, q.DEFAULT_OUTPUT_TOKENS, "output"
     )
+    check_together(limits, output)
+    workload = q.Workload(rate, prompt, output)
     model = inputs.model(options.model)
     accelerators = inputs.hardware_list(options.hardware)
     engine = inputs.engine(
@@ -118,12 +141,36 @@ def _questions(options: GpusOptions, inputs: Inputs) -> tuple[list[q.Question], 
     )
     fleet = _fleet(options, inputs)
     questions = [
-        q.Question(model.spec, found.id, found.spec, workload, limits, engine, fleet)
+        q.Question(
+            model.spec, found.id, found.spec, workload, _mean_limits(limits, output), engine, fleet
+        )
         for found in accelerators
     ]
-    if options.commitment is not None:
+    if options.commitment is not None or options.objective == "cost":
         require_prices(questions)  # what was asked for by name is not passed over
-    return questions, model.id
+    percentile = common_percentile(slos, limits, inputs) if simulated else None
+    return Asked(questions, model.id, limits, percentile, prompt_text, output_text)
+
+
+def _mean_length(
+    inputs: Inputs, option: str, text: str | None, default: int, what: str
+) -> tuple[int, str]:
+    """The mean in whole tokens, and the lengths as they were given."""
+    if text is None or not re.search(r"[:,@]", text):
+        tokens = inputs.tokens(option, text, default, what)
+        return tokens, str(tokens)
+    from capplan.cli.gpus_sizing import mean_length  # distributions and files are the simulator's
+
+    return mean_length(option, text), text
+
+
+def _mean_limits(limits: list[SloLimit], output_tokens: int) -> q.Limits:
+    """For the bounds; a limit on the whole answer alone leaves its parts as much as it can."""
+    by_key = {limit.key: limit.limit_s for limit in limits}
+    whole_s = by_key.get("e2e", 0.0)
+    return q.Limits(
+        by_key.get("ttft", whole_s), by_key.get("tpot", whole_s / max(1, output_tokens - 1))
+    )
 
 
 def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
@@ -178,19 +225,30 @@ def _assume_rates(questions: list[q.Question], plan: GpusPlan, inputs: Inputs) -
         inputs.assume("memory that a process sees", "estimated", "its file: memory.visible")
 
 
-def _asked(questions: list[q.Question], model: str) -> GpusInputs:
-    first = questions[0]
+def _said(options: GpusOptions, asked: Asked) -> GpusInputs:
+    questions, first = asked.questions, asked.questions[0]
+    limits = {limit.key: limit for limit in asked.limits}
+    simulated = asked.percentile is not None
     engine, fleet, workload = first.engine, first.fleet, first.workload
     return GpusInputs(
-        model=model,
+        model=asked.model_id,
         model_name=first.model.name,
         hardware=tuple(item.hardware_id for item in questions),
         arrival_rate_per_s=workload.arrival_rate_per_s,
         prompt_tokens=workload.prompt_tokens,
         output_tokens=workload.output_tokens,
-        slo_ttft_s=first.limits.slo_ttft_s,
-        slo_tpot_s=first.limits.slo_tpot_s,
-        slo_statistic="mean",
+        slo_ttft_s=limits["ttft"].limit_s if "ttft" in limits else None,
+        slo_tpot_s=limits["tpot"].limit_s if "tpot" in limits else None,
+        slo_statistic=_statistic(asked),
+        slo_e2e_s=limits["e2e"].limit_s if "e2e" in limits else None,
+        slo_percentiles={}
+        if asked.percentile is None
+        else {key: each.percentile or asked.percentile for key, each in limits.items()},
+        verify=simulated,
+        objective=options.objective or DEFAULT_OBJECTIVE,
+        arrivals=options.arrivals or "poisson",
+        prompt_lengths=asked.prompt,
+        output_lengths=asked.output,
         dtype=engine.dtype or first.model.stored_format,
         kv_dtype=engine.kv_dtype,
         tp=engine.tp,
@@ -209,3 +267,11 @@ def _asked(questions: list[q.Question], model: str) -> GpusInputs:
         idle_power_fraction=fleet.idle_power_fraction,
         replica_output_tokens_per_s=fleet.replica_output_tokens_per_s,
     )
+
+
+def _statistic(asked: Asked) -> str:
+    """`mean`, `P99`, or `percentiles` where they differ."""
+    if asked.percentile is None:
+        return "mean"
+    own = {limit.percentile or asked.percentile for limit in asked.limits}
+    return f"P{own.pop():g}" if len(own) == 1 else "percentiles"

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
+from capplan.cli import completion
 
-def _option(name: str, metavar: str, help_text: str, *, also: str | None = None) -> Any:
+Complete = Callable[[str], list[str]]
+
+
+def _option(
+    name: str,
+    metavar: str,
+    help_text: str,
+    *,
+    also: str | None = None,
+    complete: Complete | None = None,
+) -> Any:
     names = [name] if also is None else [name, also]
-    return typer.Option(*names, metavar=metavar, help=help_text, show_default=False)
+    return typer.Option(
+        *names, metavar=metavar, help=help_text, show_default=False, autocompletion=complete
+    )
 
 
 Text = str | None
@@ -40,18 +54,22 @@ Model = Annotated[
     _option(
         "--model", "NAME|FILE",
         "A catalogue name, a YAML file, or a Hugging Face config.json or its folder "
-        "[default: llama-3.1-8b].",
+        "[default: llama-3.1-8b].", complete=completion.model_names,
     ),
 ]  # fmt: skip
 Hardware = Annotated[
     Text,
-    _option("--hardware", "NAME|FILE", "An accelerator [default: a100-sxm-80gb]."),
-]
+    _option(
+        "--hardware", "NAME|FILE", "An accelerator [default: a100-sxm-80gb].",
+        complete=completion.hardware_names,
+    ),
+]  # fmt: skip
 HardwareList = Annotated[
     Text,
     _option(
         "--hardware", "NAME[,NAME...]",
         "One accelerator, or several to compare [default: a100-sxm-80gb].",
+        complete=completion.hardware_names,
     ),
 ]  # fmt: skip
 Dtype = Annotated[
@@ -274,10 +292,20 @@ ResultFiles = Annotated[
         "folders of them; or a CSV of measured runs.",
     ),
 ]
-RunModel = Annotated[Text, _option("--model", "NAME", "The model [default: as the files say].")]
+RunModel = Annotated[
+    Text,
+    _option(
+        "--model", "NAME", "The model [default: as the files say].",
+        complete=completion.model_names,
+    ),
+]  # fmt: skip
 RunHardware = Annotated[
-    Text, _option("--hardware", "NAME", "The accelerator [default: as the files say].")
-]
+    Text,
+    _option(
+        "--hardware", "NAME", "The accelerator [default: as the files say].",
+        complete=completion.hardware_names,
+    ),
+]  # fmt: skip
 RunGpus = Annotated[
     Text, _option("--gpus", "N", "GPUs of the server [default: TP, or the files'].")
 ]
@@ -332,3 +360,9 @@ ReadRate = Annotated[
         "At which weights load, for the probes [default: 200 MB/s].",
     ),
 ]  # fmt: skip
+ExampleOutput = Annotated[
+    Text, _option("--output", "FILE", "The file to write [default: NAME.yaml].")
+]
+ModelName = Annotated[str, typer.Argument(autocompletion=completion.model_names)]
+HardwareName = Annotated[str, typer.Argument(autocompletion=completion.hardware_names)]
+ExampleName = Annotated[str, typer.Argument(autocompletion=completion.example_names)]

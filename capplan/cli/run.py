@@ -10,12 +10,22 @@ from typing import Any
 
 import typer
 
+from capplan.cli import completion
 from capplan.cli.app import app
 from capplan.cli.environment import Environment, from_process, running_in
 from capplan.cli.exit_codes import EXIT_ERROR, EXIT_FINE, EXIT_INTERRUPTED
 from capplan.errors import CapplanError, did_you_mean, one_line
 
 MAX_MESSAGE = 500
+WELCOME = """\
+This model, this traffic, this SLO: how many of which GPU, and why.
+
+  capplan gpus --qps 100 --slo-ttft 400ms   how many GPUs a model needs
+  capplan check .                           review the deployments of a repository
+  capplan examples list                     plans to simulate and to start from
+
+`capplan --help` lists every command, `capplan doctor` checks the installation.
+"""
 
 
 def run(arguments: Sequence[str], env: Environment | None = None) -> int:
@@ -28,6 +38,11 @@ def run(arguments: Sequence[str], env: Environment | None = None) -> int:
 def _run(arguments: list[str], env: Environment) -> int:
     as_json = "--json" in arguments
     try:
+        if completion.is_completing():
+            completion.prepare()
+        elif not arguments:
+            env.stdout.write(WELCOME)
+            return EXIT_FINE
         # typer prints help to sys.stdout, wherever that leads.
         with redirect_stdout(env.stdout):
             code = app(arguments, prog_name="capplan", standalone_mode=False)

@@ -1,23 +1,20 @@
-"""`capplan schema`: what files of ours may hold, as JSON Schema."""
+"""`capplan schema`: what files and outputs of ours may hold, as JSON Schema."""
 
 from __future__ import annotations
 
-import json
-
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE
-from capplan.errors import CapplanError, did_you_mean
-
-NAMES = ("plan", "config")
+from capplan.specs.schemas import schema_names, schema_text
 
 
-def answer(what: str) -> int:
-    """Print a schema; raises CapplanError for another name."""
-    from capplan.specs.plan_schema import config_schema, plan_schema
-
-    if what not in NAMES:
-        hint = did_you_mean(what[:40], NAMES) or f"one of: {', '.join(NAMES)}"
-        raise CapplanError(f"there is no schema `{what[:40]}`", hint=hint)
-    found = plan_schema() if what == "plan" else config_schema()
-    environment().stdout.write(json.dumps(found, indent=2) + "\n")
+def answer(name: str | None) -> int:
+    """Print one schema, or the names of all; raises CapplanError for an unknown name."""
+    env = environment()
+    if name is not None:
+        env.stdout.write(schema_text(name))
+        return EXIT_FINE
+    known = schema_names()
+    width = max(map(len, known)) + 2 if env.is_terminal else 0
+    for full, what in known.items():
+        env.stdout.write(f"{full:{width}}{what}\n" if width else f"{full}\t{what}\n")
     return EXIT_FINE

@@ -56,7 +56,7 @@ def traffic_spec(
     if not laid:
         return plan.traffic if plan else TrafficSpec()
     for name, value in laid.items():
-        _checked({name: value}, name)
+        checked({name: value}, name)
     # As the file has it: what was read already is no text that could be read again.
     given = dict(document.data.get("traffic") or {}) if document else {}
     if {"requests", "duration"} & laid.keys():
@@ -67,7 +67,7 @@ def traffic_spec(
         _leave_out(given, "closed_loop", "trace")
     if "trace" in laid:
         _leave_out(given, "rate", "arrivals", "prompt", "output", "chat", "closed_loop")
-    return _checked(given | laid, *laid)
+    return checked(given | laid, *laid)
 
 
 def _values(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _leave_out(given: dict[str, Any], *fields: str) -> None:
         given.pop(field, None)
 
 
-def _checked(values: dict[str, Any], *laid: str) -> TrafficSpec:
+def checked(values: dict[str, Any], *laid: str) -> TrafficSpec:
     try:
         return TrafficSpec.model_validate(values)
     except ValidationError as error:
@@ -136,8 +136,7 @@ def fewer(spec: TrafficSpec, inputs: Inputs) -> TrafficSpec:
         return spec
     inputs.assume("requests", f"{SLOW_NUM_REQUESTS:,}: this engine is slow to follow",
                   "--num-requests")  # fmt: skip
-    given = {field: getattr(spec, field) for field in spec.model_fields_set}
-    return TrafficSpec.model_validate(given | {"requests": SLOW_NUM_REQUESTS})
+    return spec.model_copy(update={"requests": SLOW_NUM_REQUESTS})
 
 
 def is_stationary(spec: TrafficSpec) -> bool:

@@ -1,8 +1,8 @@
 """The error band of a prediction: from measured rows like it, of the narrowest kind there are.
 
 Rows are told apart by the accelerator's generation, the engine's family, dense or experts, one
-GPU or several, and load. Where too few are alike, the last of these is given up first, down to
-rows of any kind; a generation that was never measured takes the widest band.
+GPU or several, and load. Where too few are alike, one after another is given up (`kinds`), down
+to rows of any kind; a generation that was never measured takes the widest band.
 """
 
 from __future__ import annotations
@@ -86,22 +86,21 @@ Kind = tuple[str | None, str | None, bool | None, bool | None, bool | None]
 
 
 def kinds(key: BandKey) -> list[Kind]:
-    """The kinds that a key belongs to, narrowest first. Load and experts are kept longest: they
-    say most about the error."""
-    found: list[Kind] = []
+    """The kinds that a key belongs to, narrowest first. The engine's family is kept longer than
+    the accelerator: software of one age errs alike; load longest, as it says most."""
     arch, engine, experts, several, loaded = (
         key.architecture, key.engine, key.experts, key.several_gpus, key.loaded,
     )  # fmt: skip
-    found.append((arch, engine, experts, several, loaded))
-    found.append((arch, engine, experts, None, loaded))
-    found.append((arch, None, experts, several, loaded))
-    found.append((arch, None, experts, None, loaded))
-    found.append((None, engine, experts, None, loaded))
-    found.append((None, None, experts, several, loaded))
-    found.append((None, None, experts, None, loaded))
-    found.append((None, None, None, None, loaded))
-    found.append((None, None, None, None, None))
-    return found
+    return [
+        (arch, engine, experts, several, loaded),
+        (arch, engine, experts, None, loaded),
+        (None, engine, experts, several, loaded),
+        (None, engine, experts, None, loaded),
+        (None, engine, None, None, loaded),
+        (None, None, experts, None, loaded),
+        (None, None, None, None, loaded),
+        (None, None, None, None, None),
+    ]
 
 
 def _kind_of(cell: BandCell) -> Kind:

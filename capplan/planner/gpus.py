@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from capplan.errors import CapplanError, UnsupportedError
-from capplan.formulas import capacity
 from capplan.planner.bounds import (
     Sizing,
     binding_of,
@@ -15,6 +14,7 @@ from capplan.planner.bounds import (
     most_requests_per_s,
     size,
 )
+from capplan.planner.fleet import Fleet, fleet_of
 from capplan.planner.money import with_money_and_power
 from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import Question
@@ -36,20 +36,20 @@ def plan_fleet(questions: Sequence[Question]) -> GpusResult:
             plans.append(plan(question))
         except UnsupportedError as refusal:
             refusals.append(refusal)
-            plans.append(_unsupported(question, refusal))
+            plans.append(unsupported(question, refusal))
     if len(refusals) == len(plans):
         raise refusals[0]
-    return GpusResult.cheapest_first(sorted(plans, key=_preference))
+    return GpusResult.first_of(sorted(plans, key=_preference))
 
 
-def _unsupported(question: Question, refusal: UnsupportedError) -> GpusPlan:
+def unsupported(question: Question, refusal: UnsupportedError) -> GpusPlan:
     return replace(
         _base(question), binding="unsupported", binding_limit="unsupported", why=refusal.message
     )
 
 
 def plan(question: Question) -> GpusPlan:
-    """The fleet for one accelerator.
+    """The fleet for one accelerator by its bounds.
 
     Raises CapplanError where the question itself is wrong: a context beyond the model's, a TP
     that does not divide, a format that the accelerator does not compute.
@@ -63,15 +63,8 @@ def plan(question: Question) -> GpusPlan:
         return _infeasible(question, sizings, options)
     # Fewest GPUs, then fewest after node rounding, then the smallest TP: the plain minimum over
     # degrees that are each monotone, so that a tighter limit never needs fewer GPUs.
-    best = min(feasible, key=lambda s: (_num_gpus(s), _fleet(question, s).num_gpus, s.tp))
+    best = min(feasible, key=lambda s: (_num_gpus(s), _fleet(question, s).num_bought, s.tp))
     return _feasible(question, best, options)
-
-
-@dataclass(frozen=True, slots=True)
-class _Fleet:
-    num_nodes: int
-    gpus_per_node: int
-    num_gpus: int
 
 
 def _check(question: Question) -> None:
@@ -98,15 +91,8 @@ def _num_gpus(sizing: Sizing) -> int:
     return sizing.bounds.num_gpus_combined
 
 
-def _fleet(question: Question, sizing: Sizing) -> _Fleet:
-    """Whole nodes for the replicas and spares; a replica never straddles a node it fits in."""
-    node = question.fleet.gpus_per_node or question.hardware.node.gpus
-    replicas = _num_gpus(sizing) // sizing.tp + question.fleet.num_spares
-    if sizing.tp <= node:
-        nodes = capacity.round_up(replicas, node // sizing.tp) // (node // sizing.tp)
-    else:
-        nodes = replicas * (capacity.round_up(sizing.tp, node) // node)
-    return _Fleet(nodes, node, nodes * node)
+def _fleet(question: Question, sizing: Sizing) -> Fleet:
+    return fleet_of(question, _num_gpus(sizing) // sizing.tp, sizing.tp)
 
 
 def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...]) -> GpusPlan:
@@ -129,7 +115,7 @@ def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...])
         num_replicas=num_replicas,
         num_gpus=bounds.num_gpus_combined,
         num_nodes=fleet.num_nodes,
-        num_gpus_rounded=fleet.num_gpus,
+        num_gpus_rounded=fleet.num_bought,
         bounds=bounds,
         replica=_replica_facts(replica, sizing.best_step),
         service_levels=_service_levels(question, operating),
@@ -219,6 +205,8 @@ def _base(question: Question) -> GpusPlan:
         power=None,
         tp_options=(),
         suggestions=(),
+        sustained=None,
+        served_as=None,
     )
 
 

@@ -72,6 +72,20 @@ def _shorter(question: KvQuestion) -> Iterator[Suggestion]:
     shorter = 0 < longest < most and longest >= question.context_tokens
     if shorter and starts(_with(question, max_model_len=longest)):
         yield Suggestion("--max-model-len", str(longest), "the longest request that fits")
+    elif longest < most and _whole_prompts(question):
+        powers = (2**i for i in reversed(range(most.bit_length())) if 2**i < most)
+        tried = (n for n in powers if n >= question.context_tokens)
+        fits = next((n for n in tried if starts(_with(question, max_model_len=n))), None)
+        if fits is not None:
+            yield Suggestion("--max-model-len", str(fits), "a step then carries shorter prompts")
+
+
+def _whole_prompts(question: KvQuestion) -> bool:
+    """A step must take the longest prompt whole, so that its length decides the activation peak."""
+    defaults = question.engine.profile.defaults
+    above = defaults.chunked_prefill_above
+    length = question.deployment.pool.max_model_len
+    return not defaults.chunked_prefill and (above is None or length <= above)
 
 
 def _fewer(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
@@ -82,6 +96,8 @@ def _fewer(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
          "smaller chunks of prefill"),
         ("max_num_seqs", _FEWER_SEQS, budget.max_num_seqs, "fewer rows of logits to profile"),
     ):  # fmt: skip
+        if name == "max_num_batched_tokens" and _whole_prompts(question):
+            continue  # the engine refuses fewer than its longest prompt
         value = _first(question, goal, name, values, now)
         if value is not None:
             outcome = _outcome(_with(question, **{name: value}), why)

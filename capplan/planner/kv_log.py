@@ -28,6 +28,7 @@ def compare(log: EngineLog, here: Deployment) -> LogComparison:
         version=log.version,
         num_runs=log.num_runs,
         terms=terms,
+        longest_admitted_tokens=longest_admitted(log),
         differs_most=max(parts, key=lambda t: abs(t.difference)).name if parts else None,
         differing_ranks=log.differing_ranks,
         unread=log.unread,
@@ -77,6 +78,17 @@ def _token_terms(log: EngineLog, here: Deployment, room: float | None) -> Iterat
         checked = [here.checked(one) for one in pools]
         low, likely, high = (float(p.longest(p.max_model_len)) for p in checked)
         yield _term("estimated maximum length", "tokens", low, likely, high, longest)
+
+
+def longest_admitted(log: EngineLog) -> int | None:
+    """What `--max-model-len` may be at most, by an engine that refused to start with more.
+
+    It prints its own estimate, or, before it had one, the tokens that its pool stores.
+    """
+    if "needed_length" not in log.counts:
+        return None
+    longest = _first(log.counts, ("estimated_max_length", "stored_tokens"))
+    return None if longest is None else int(longest)
 
 
 def logged_pool(log: EngineLog) -> float | None:

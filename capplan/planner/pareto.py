@@ -82,6 +82,11 @@ def _point(value: float, result: SimulateResult, percentile: float) -> ParetoPoi
         kv_used_fraction=result.usage.kv_used_fraction,
         num_preemptions=result.usage.num_preemptions,
         on_frontier=False,
+        bands=tuple(
+            band
+            for band in result.bands
+            if band.figure == "output_tokens_per_s" or band.statistic == f"P{percentile:g}"
+        ),
     )
 
 

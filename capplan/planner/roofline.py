@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.formulas.roofline import intensity_flop_per_byte, ridge_flop_per_byte
+from capplan.performance.bands import band_for, band_key
 from capplan.performance.batch import Batch, Chunk
 from capplan.performance.rates import Rates, derated_rates, ideal_rates
 from capplan.performance.step import StepModel
+from capplan.results.bands import ErrorBand
 from capplan.results.roofline import RooflinePoint, RooflineResult
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
+
+# Bands are those of servers; a step alone is most like the newest engine's at a light load.
+BAND_ENGINE = "vllm-v1"
 
 
 def roofline(
@@ -33,8 +38,10 @@ def roofline(
         return StepModel(model, hardware, rates, tp=tp, dtype=dtype, kv_dtype=kv_dtype)
 
     ideal, derated = at(ideal_rates(hardware)), at(derated_rates(hardware, tp))
-    points = [_prefill(ideal, derated, context) for context in contexts]
-    points += [_decode(ideal, derated, n, context) for context in contexts for n in batches]
+    key = band_key(model, hardware, BAND_ENGINE, tp, 0.0)
+    ttft, tpot = band_for("ttft", key), band_for("tpot", key)
+    points = [_prefill(ideal, derated, ttft, context) for context in contexts]
+    points += [_decode(ideal, derated, tpot, n, context) for context in contexts for n in batches]
     peak = ideal.rates.flops_per_s[ideal.gemm_format]
     bandwidth = ideal.rates.bandwidth_bytes_per_s
     return RooflineResult(
@@ -49,23 +56,27 @@ def roofline(
         derated_peak_flops_per_s=derated.rates.flops_per_s[derated.gemm_format],
         derated_bandwidth_bytes_per_s=derated.rates.bandwidth_bytes_per_s,
         points=tuple(points),
+        bands=(ttft, tpot),
     )
 
 
-def _prefill(ideal: StepModel, derated: StepModel, context: int) -> RooflinePoint:
+def _prefill(ideal: StepModel, derated: StepModel, band: ErrorBand, context: int) -> RooflinePoint:
     batch = ideal.batch(0.0, {}, [Chunk(context)])
-    return _point("prefill", ideal, derated, batch, 1, context, context)
+    return _point("prefill", ideal, derated, band, batch, 1, context, context)
 
 
-def _decode(ideal: StepModel, derated: StepModel, num: int, context: int) -> RooflinePoint:
+def _decode(
+    ideal: StepModel, derated: StepModel, band: ErrorBand, num: int, context: int
+) -> RooflinePoint:
     batch = Batch(float(num), ideal.uniform_reads(float(num), context))
-    return _point("decode", ideal, derated, batch, num, context, num)
+    return _point("decode", ideal, derated, band, batch, num, context, num)
 
 
 def _point(
     phase: str,
     ideal: StepModel,
     derated: StepModel,
+    band: ErrorBand,
     batch: Batch,
     num_sequences: int,
     context: int,
@@ -77,6 +88,8 @@ def _point(
     compute_s = sum(flop / rates.flops_per_s[fmt] for fmt, flop in work.flop_by_format.items())
     memory_s = work.hbm_bytes / rates.bandwidth_bytes_per_s
     time_s = max(compute_s, memory_s)
+    derated_time_s = derated.time(batch).total_s
+    low_s, high_s = band.around(derated_time_s)
     return RooflinePoint(
         phase=phase,
         num_sequences=num_sequences,
@@ -92,6 +105,8 @@ def _point(
         attainable_flop_per_s=work.flop / time_s,
         peak_fraction=compute_s / time_s,
         time_s=time_s,
-        derated_time_s=derated.time(batch).total_s,
+        derated_time_s=derated_time_s,
         tokens_per_s=new_tokens / time_s,
+        band_low_s=low_s,
+        band_high_s=high_s,
     )

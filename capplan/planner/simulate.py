@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from capplan.planner.bands import simulated_bands
 from capplan.planner.engine_loop import open_engine
 from capplan.planner.serving import Serving
 from capplan.results.simulate import Curves, RequestRow, SimulateResult, Timeline
@@ -98,7 +99,10 @@ def simulate_plan(
         runs.append(run)
         if run.end == "interrupted":
             break
-    return SimulateAnswer(measure(runs, question.yardstick), tuple(runs), question.yardstick)
+    result = measure(runs, question.yardstick)
+    users = question.traffic(question.seed).closed_loop
+    bands = simulated_bands(question.serving, result, users.num_users if users else None)
+    return SimulateAnswer(replace(result, bands=bands), tuple(runs), question.yardstick)
 
 
 def _run(question: SimulateQuestion, seed: int, progress: Progress, keep_timeline: bool) -> RunData:

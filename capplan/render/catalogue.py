@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from capplan import units
 from capplan.render import shows
 from capplan.render.screen import Column, Screen, Table
-from capplan.results.catalogue import HardwareFacts, ModelFacts
+from capplan.results.catalogue import ExampleFacts, HardwareFacts, ModelFacts
 
 
 def hardware_list(facts: Sequence[HardwareFacts]) -> Screen:
@@ -174,4 +174,18 @@ def model(fact: ModelFacts) -> Screen:
         ],
         notes=[fact.note] if fact.note else [],
         next_commands=[f"capplan kv --model {fact.id}"],
+    )
+
+
+def examples_list(facts: Sequence[ExampleFacts]) -> Screen:
+    columns = (
+        Column("id", "name", right=False),
+        Column("title", "what happens", right=False, prose=True),
+        Column("variants", "variants", right=False, prose=True),
+    )
+    rows = [(fact.id, fact.title, ", ".join(fact.variants)) for fact in facts]
+    return Screen(
+        headline=shows.plural(len(facts), "example"),
+        tables=[Table("Plans", columns, rows)],
+        next_commands=["capplan examples copy NAME", "capplan simulate --plan NAME.yaml"],
     )

@@ -8,6 +8,14 @@ from dataclasses import fields
 from capplan.render import shows
 from capplan.render.money import money_and_power
 from capplan.render.screen import Column, Screen, Table
+from capplan.render.sizing import (
+    WHY_NOT,
+    kinds_table,
+    levels_table,
+    limit_name,
+    proof_notes,
+    trade_table,
+)
 from capplan.results.assumptions import Assumption
 from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, ServiceLevel
 from capplan.results.gpus import GpusInputs as Inputs
@@ -17,24 +25,24 @@ NOT_MEASURED = (
     "They are not calibrated against serving runs yet, so they carry no error band; P99 under "
     "bursts needs more."
 )
-_WHY_NOT = {
-    "weights": "the weights do not fit",
-    "kv_memory": "the KV pool does not hold one request",
-    "tpot": "TPOT cannot be met",
-    "ttft": "TTFT cannot be met",
-    "token_budget": "a step's token budget is too small",
-}
+SIMULATED = (
+    "Simulated is the engine's own scheduler on the calibrated step times; the bounds beside it "
+    "are roofline arithmetic: means, no queueing, a flat reserve of memory."
+)
 
 
 def screen(result: GpusResult, inputs: Inputs, assumptions: Sequence[Assumption]) -> Screen:
     """The plan in full; beside it the other accelerators where several were asked for."""
     plan: GpusPlan = result
     tables = [_comparison(result)] if len(result.candidates) > 1 else []
-    tables += _plan_tables(plan, inputs) if plan.feasible else _infeasible_tables(plan)
+    if result.sizing is not None:
+        tables += _simulated_tables(result, inputs)
+    else:
+        tables += _plan_tables(plan, inputs) if plan.feasible else _infeasible_tables(plan)
     return Screen(
         headline=_headline(plan, inputs),
         tables=tables,
-        notes=_notes(plan),
+        notes=_simulated_notes(result, inputs) if result.sizing else _notes(plan),
         assumptions=assumptions,
         next_commands=_next(plan, inputs),
         tsv=_for_programs(result),
@@ -46,8 +54,7 @@ def _headline(plan: GpusPlan, inputs: Inputs) -> str:
     if plan.num_gpus is None or plan.num_replicas is None or plan.num_nodes is None:
         tps = ", ".join(str(option.tp) for option in plan.tp_options)
         return (
-            f"No number of {plan.hardware} serves {what}: "
-            f"{_WHY_NOT[plan.binding_limit]} (TP {tps})."
+            f"No number of {plan.hardware} serves {what}: {WHY_NOT[plan.binding_limit]} (TP {tps})."
         )
     text = (
         f"{plan.num_gpus} x {plan.hardware} for {what}: "
@@ -75,6 +82,27 @@ def _plan_tables(plan: GpusPlan, inputs: Inputs) -> list[Table]:
     return tables
 
 
+def _simulated_tables(result: GpusResult, inputs: Inputs) -> list[Table]:
+    assert result.sizing is not None
+    several = len(result.candidates) > 1
+    tables = [levels_table(result)] if result.service_levels else []
+    if result.sizing.kinds:
+        tables.append(kinds_table(result.sizing, several))
+    if result.num_gpus is None:
+        return tables + _infeasible_tables(result)
+    if result.bounds is not None:
+        tables.append(_bounds(result, inputs))
+    if len(result.sizing.trade_offs) > 1:
+        tables.append(trade_table(result.sizing, several))
+    if result.cost or result.power:
+        tables.append(money_and_power(result.cost, result.power))
+    return tables
+
+
+def _simulated_notes(result: GpusResult, inputs: Inputs) -> list[str]:
+    return [*proof_notes(result, inputs.arrival_rate_per_s), SIMULATED]
+
+
 def _service_levels(levels: Sequence[ServiceLevel]) -> Table:
     columns = (
         Column("met", "", lambda met: "✓ met" if met else "✗ missed", right=False),
@@ -91,7 +119,7 @@ def _service_levels(levels: Sequence[ServiceLevel]) -> Table:
 
 
 def _headroom(level: ServiceLevel) -> float:
-    return max(0.0, 1 - level.predicted_s / level.limit_s)
+    return max(0.0, 1 - (level.predicted_s or 0.0) / level.limit_s)
 
 
 def _bounds(plan: GpusPlan, inputs: Inputs) -> Table:
@@ -158,7 +186,7 @@ def _tp_options(plan: GpusPlan) -> Table:
         (
             option.tp,
             option.num_gpus,
-            "chosen: fewest GPUs" if option.tp == plan.tp else _WHY_NOT.get(option.verdict, ""),
+            "chosen: fewest GPUs" if option.tp == plan.tp else WHY_NOT.get(option.verdict, ""),
         )
         for option in plan.tp_options
     ]
@@ -195,11 +223,17 @@ def _comparison(result: GpusResult) -> Table:
             plan.num_gpus_rounded,
             plan.usd_per_hour,
             plan.usd_per_million_output_tokens,
-            plan.binding if plan.feasible else f"✗ {plan.why or _WHY_NOT[plan.binding_limit]}",
+            _binds(plan),
         )
         for plan in result.candidates
     ]
     return Table("Accelerators, cheapest first", columns, rows, in_tsv=False)
+
+
+def _binds(plan: GpusPlan) -> str:
+    if not plan.feasible:
+        return f"✗ {plan.why or WHY_NOT.get(plan.binding_limit, plan.binding_limit)}"
+    return limit_name(plan.binding_limit) if plan.sustained else plan.binding
 
 
 def _notes(plan: GpusPlan) -> list[str]:

@@ -53,6 +53,11 @@ def _table(title: str, unit: str, terms: Sequence[LogTerm], show: Show) -> Table
 
 def log_notes(log: LogComparison) -> list[str]:
     notes = []
+    if log.longest_admitted_tokens is not None:
+        notes.append(
+            "By the log the engine did not start: the longest request that it admits is "
+            f"`--max-model-len {log.longest_admitted_tokens}`."
+        )
     if log.differs_most:
         term = next(term for term in log.terms if term.name == log.differs_most)
         side = "more" if term.difference >= 0 else "less"

@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 
 from capplan.render import shows
+from capplan.render.bands import THROUGHPUT, bands_line
 from capplan.render.screen import Column, Screen, Table
-from capplan.render.simulate import MODELLED, deployment, percentile_name, question
+from capplan.render.service_levels import percentile_name
+from capplan.render.simulate import MODELLED, deployment, question
 from capplan.results.assumptions import Assumption
 from capplan.results.pareto import Knee, ParetoInputs, ParetoPoint, ParetoResult
 
@@ -127,9 +129,22 @@ def _notes(result: ParetoResult, inputs: ParetoInputs) -> list[str]:
         notes.append(f"Most throughput within the limits: {inputs.sweep} {best}.")
     else:
         notes.append("No value meets all limits.")
+    notes += _sure(result, inputs)
     if result.interrupted:
         notes.append("Interrupted: the other values were not simulated.")
     return [*notes, MODELLED]
+
+
+def _sure(result: ParetoResult, inputs: ParetoInputs) -> list[str]:
+    """Bands of the point that the answer is about, else of the last that has any."""
+    value = result.knee.value if result.knee else result.best_within_limits
+    banded = [point for point in result.points if point.bands]
+    if not banded:
+        return []
+    point = next((point for point in banded if point.value == value), banded[-1])
+    shown = [band for band in point.bands if band.figure in (THROUGHPUT, "ttft", "tpot")]
+    where = f"{inputs.sweep} {value_name(point.value)}"
+    return [f"How sure, at {where}: {bands_line(shown)}"]
 
 
 def _next(

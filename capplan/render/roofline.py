@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capplan.render import shows
+from capplan.render.bands import durations
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
 from capplan.results.roofline import RooflineInputs, RooflineResult
@@ -22,13 +23,14 @@ def screen(
 ) -> Screen:
     return Screen(
         headline=_headline(result),
-        tables=[_points(result)],
+        tables=[_points(result), _bands(result)],
         notes=[_reading(result)],
         plot=lambda width: _plot(result, min(width, MAX_PLOT_WIDTH)),
         assumptions=assumptions,
         next_commands=[
             f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
         ],
+        tsv=_for_programs(result),
     )
 
 
@@ -56,6 +58,39 @@ def _points(result: RooflineResult) -> Table:
     )
     rows = [[getattr(point, column.key) for column in columns] for point in result.points]
     return Table("Prefill of one prompt; one decode step", columns, rows)
+
+
+def _bands(result: RooflineResult) -> Table:
+    """The time of each point with its band: no room is left beside the rest."""
+    prefill, decode = result.bands
+    columns = (
+        Column("phase", "phase", right=False),
+        Column("num_sequences", "batch", shows.count),
+        Column("context_tokens", "context\ntokens", shows.count),
+        Column("derated_time_s", "derated\ntime", shows.duration),
+        Column("band", f"{decode.coverage_fraction * 100:g} % band\nlow to high"),
+        Column("rows", "measured\nrows", shows.count),
+    )
+    rows = [
+        [getattr(point, column.key) for column in columns[:4]]
+        + [
+            durations(point.band_low_s, point.band_high_s),
+            (prefill if point.phase == "prefill" else decode).num_rows,
+        ]
+        for point in result.points
+    ]
+    note = (
+        f"As servers were off: prefill as TTFT ({prefill.words}), decode as TPOT ({decode.words})."
+    )
+    return Table("How sure", columns, rows, note=note)
+
+
+def _for_programs(result: RooflineResult) -> Table:
+    """All of a point in one row."""
+    beside = [Column(name, name) for name in ("band_low_s", "band_high_s")]
+    columns = [*_points(result).columns, *beside]
+    rows = [[getattr(point, column.key) for column in columns] for point in result.points]
+    return Table("points", columns, rows)
 
 
 def _reading(result: RooflineResult) -> str:

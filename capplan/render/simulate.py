@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
+from capplan.render.bands import band_table
 from capplan.render.replicas import replica_table
 from capplan.render.screen import Column, Screen, Table
+from capplan.render.service_levels import inside_notes, levels_table, percentile_name
 from capplan.render.simulate_tsv import for_programs
 from capplan.render.traffic_classes import class_table
 from capplan.results.assumptions import Assumption
 from capplan.results.simulate import (
     Percentile,
-    ServiceLevel,
     SimulateInputs,
     SimulateResult,
 )
@@ -24,7 +25,6 @@ _VERDICTS = {
     "interrupted": "interrupted; this is what is known so far.",
     "no-requests": "no request was answered.",
 }
-_MARKS = {True: "✓ met", False: "✗ missed", None: "? open"}
 _ENDS = {
     "stalled": "The engine stalled: requests wait for blocks that nobody will free.",
     "livelock": "The engine runs in circles: requests preempt each other and get no token.",
@@ -50,9 +50,11 @@ def screen(
 ) -> Screen:
     tables = []
     if result.service_levels:
-        tables.append(_service_levels(result.service_levels))
+        tables.append(levels_table(result))
     if result.latencies and result.num_measured:
         tables.append(_latencies(result))
+    if result.bands:
+        tables.append(band_table(result.bands, _banded_statistics(result)))
     if result.classes:
         tables.append(class_table(result.classes))
     tables.append(_load(result, inputs))
@@ -94,38 +96,12 @@ def _misses(result: SimulateResult) -> str:
     return f"{' and '.join(missed) or 'the run'} {'miss' if len(missed) > 1 else 'misses'}."
 
 
-def _service_levels(levels: Sequence[ServiceLevel]) -> Table:
-    columns = (
-        Column("met", "", right=False),
-        Column("name", "", right=False),
-        Column("value_s", "simulated", right=True, prose=True),
-        Column("limit_s", "limit", shows.duration),
-        Column("headroom", "headroom"),
-        Column("over_fraction", "requests\nabove", shows.share),
-    )
-    rows = [
-        (
-            _MARKS[level.met],
-            f"{level.name} {percentile_name(level.percentile)}",
-            shows.duration(level.value_s) if level.value_s is not None else (level.why or "-"),
-            level.limit_s,
-            _headroom(level),
-            level.over_fraction,
-        )
-        for level in levels
-    ]
-    return Table("Service levels", columns, rows, in_tsv=False)
-
-
-def _headroom(level: ServiceLevel) -> str | None:
-    if level.value_s is None:
-        return None
-    left = 1 - level.value_s / level.limit_s
-    return shows.share(left) if left >= 0 else f"{shows.number(level.value_s / level.limit_s)} x"
-
-
-def percentile_name(percentile: float) -> str:
-    return f"P{percentile:g}"
+def _banded_statistics(result: SimulateResult) -> list[str]:
+    """The mean, the median and the uppermost: more would not fit."""
+    if not result.latencies:
+        return ["mean"]
+    known = [percentile_name(p.percentile) for p in result.latencies[0].percentiles]
+    return ["mean", *dict.fromkeys((known[0], known[-1]))]
 
 
 def _latencies(result: SimulateResult) -> Table:
@@ -267,7 +243,7 @@ def _notes(result: SimulateResult, inputs: SimulateInputs) -> list[str]:
         )
     elif result.bottleneck == "kv":
         notes.append("The KV pool ran full: requests were evicted and computed again.")
-    return [*notes, MODELLED if "(V1)" in inputs.engine else DOCUMENTED]
+    return [*notes, *inside_notes(result), MODELLED if "(V1)" in inputs.engine else DOCUMENTED]
 
 
 def _next(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from capplan.render import shows
+from capplan.render.bands import THROUGHPUT, bands_line
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.simulate import MODELLED, deployment
 from capplan.results.assumptions import Assumption
@@ -37,11 +38,24 @@ def screen(
     return Screen(
         headline=_headline(result, inputs),
         tables=[_changes(result), *_side_by_side(result, width)],
-        notes=[*_effects(result), MODELLED],
+        notes=[*_effects(result), *_sure(result), MODELLED],
         assumptions=assumptions,
         next_commands=[f'capplan simulate --plan {inputs.plan} --variant "{_example(result)}"'],
         tsv=_for_programs(result),
     )
+
+
+def _sure(result: VariantsResult) -> list[str]:
+    """Bands of the plan as it is; those of its variants are in the JSON."""
+    base = result.variants[0].result
+    statistics = [band.statistic for band in base.bands if band.figure == "ttft"]
+    last = statistics[-1] if statistics else "mean"
+    shown = [
+        band
+        for band in base.bands
+        if band.figure == THROUGHPUT or (band.figure in ("ttft", "tpot") and band.statistic == last)
+    ]
+    return [f"How sure, of {result.variants[0].name}: {bands_line(shown)}"] if shown else []
 
 
 def _example(result: VariantsResult) -> str:

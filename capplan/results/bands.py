@@ -31,3 +31,42 @@ class ErrorBand:
         if not self.is_measured:
             return f"not measured: the widest of {self.num_rows:,} rows"
         return f"{self.num_rows:,} measured rows of {self.like}"
+
+
+@dataclass(frozen=True, slots=True)
+class BandedFigure:
+    """A predicted figure with its band, and the cell of the table that the band is from.
+
+    ``value``, ``low`` and ``high`` are seconds for latencies, tokens a second for throughput.
+    """
+
+    figure: str  # ttft | tpot | itl | e2e | queue | output_tokens_per_s
+    statistic: str  # mean | P50 | P99 ..
+    value: float
+    low: float
+    high: float
+    coverage_fraction: float
+    rows: int
+    cell: str
+    is_measured: bool
+    words: str
+
+    @classmethod
+    def of(cls, figure: str, statistic: str, value: float, band: ErrorBand) -> BandedFigure:
+        """A figure whose band is simply that of the table."""
+        return cls.between(figure, statistic, value, band.around(value), band)
+
+    @classmethod
+    def between(
+        cls,
+        figure: str,
+        statistic: str,
+        value: float,
+        limits: tuple[float, float],
+        band: ErrorBand,
+    ) -> BandedFigure:
+        """A figure made of several, or held by something else; ``band`` is the main one."""
+        return cls(
+            figure, statistic, value, *limits, band.coverage_fraction, band.num_rows, band.like,
+            band.is_measured, band.words,
+        )  # fmt: skip

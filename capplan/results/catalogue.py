@@ -95,3 +95,15 @@ class ModelFacts:
     layers: tuple[LayerFacts, ...]
     groups: tuple[TensorGroupFacts, ...]
     note: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleFacts:
+    """A plan that comes with the package."""
+
+    id: str
+    title: str
+    note: str
+    model: str
+    hardware: str
+    variants: tuple[str, ...]

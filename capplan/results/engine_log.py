@@ -24,6 +24,7 @@ class LogComparison:
     version: str | None
     num_runs: int  # the last one was read
     terms: tuple[LogTerm, ...]
+    longest_admitted_tokens: int | None  # where the engine refused its maximum length
     differs_most: str | None  # of the terms that make the pool
     differing_ranks: tuple[str, ...]
     unread: tuple[str, ...]

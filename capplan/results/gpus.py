@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from capplan.results.sizing import Sizing, Sustained
+
 
 @dataclass(frozen=True, slots=True)
 class GpusInputs:
@@ -16,9 +18,16 @@ class GpusInputs:
     arrival_rate_per_s: float
     prompt_tokens: int
     output_tokens: int
-    slo_ttft_s: float
-    slo_tpot_s: float
-    slo_statistic: str
+    slo_ttft_s: float | None
+    slo_tpot_s: float | None
+    slo_statistic: str  # mean | P99 | percentiles
+    slo_e2e_s: float | None
+    slo_percentiles: dict[str, float]  # by measure; empty where only bounds were asked for
+    verify: bool
+    objective: str
+    arrivals: str
+    prompt_lengths: str  # as given; prompt_tokens and output_tokens are their means
+    output_lengths: str
     dtype: str
     kv_dtype: str
     tp: int | None
@@ -50,15 +59,23 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class ServiceLevel:
-    """A limit and what the bound predicts at the recommended size: no queueing, means."""
+    """A limit and what is predicted at the recommended size.
 
-    name: str  # "TTFT" | "TPOT"
+    By bounds a mean without queues (``percentile`` None); by simulation a percentile with its
+    95 % interval, or None where the fleet is saturated.
+    """
+
+    name: str  # "TTFT" | "TPOT" | "E2E"
     limit_s: float
-    predicted_s: float
+    predicted_s: float | None
+    percentile: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    kind: str | None = None  # the class of the traffic that it is a promise to
 
     @property
     def met(self) -> bool:
-        return self.predicted_s <= self.limit_s
+        return self.predicted_s is not None and self.predicted_s <= self.limit_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +151,29 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedAs:
+    """The engine and its settings, by its own names, as they were simulated."""
+
+    engine: str
+    pp: int
+    ep: int
+    dtype: str
+    kv_dtype: str
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    gpu_memory_utilization: float
+    enable_prefix_caching: bool
+
+
+@dataclass(frozen=True, slots=True)
 class GpusPlan:
     """The answer for one accelerator. Counts are None where the question is infeasible."""
 
     hardware: str
     feasible: bool
-    binding: str  # which bound decides: memory | decode | prefill | combined; or what fails
+    binding: (
+        str  # which bound decides: memory | decode | prefill | combined; simulation; or what fails
+    )
     binding_limit: str  # which limit of that bound: tpot | ttft | kv_memory | ...
     why: str | None  # in words, where the accelerator cannot do what was asked
     tp: int | None
@@ -166,6 +200,8 @@ class GpusPlan:
     power: Power | None
     tp_options: tuple[TpOption, ...]
     suggestions: tuple[Suggestion, ...]
+    sustained: Sustained | None  # by one replica, where it was simulated
+    served_as: ServedAs | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +209,10 @@ class GpusResult(GpusPlan):
     """The cheapest feasible plan among the accelerators asked for, and beside it all of them."""
 
     candidates: tuple[GpusPlan, ...]
+    sizing: Sizing | None  # None: bounds only
 
     @classmethod
-    def cheapest_first(cls, plans: Sequence[GpusPlan]) -> GpusResult:
+    def first_of(cls, plans: Sequence[GpusPlan], sizing: Sizing | None = None) -> GpusResult:
+        """Plans in order of preference."""
         chosen = {field.name: getattr(plans[0], field.name) for field in fields(plans[0])}
-        return cls(**chosen, candidates=tuple(plans))
+        return cls(**chosen, candidates=tuple(plans), sizing=sizing)

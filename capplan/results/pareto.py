@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capplan.results.bands import BandedFigure
 from capplan.results.simulate import SimulateInputs
 
 
@@ -39,6 +40,7 @@ class ParetoPoint:
     kv_used_fraction: float | None
     num_preemptions: int
     on_frontier: bool
+    bands: tuple[BandedFigure, ...] = ()  # of all GPUs' throughput and of the percentiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capplan.results.bands import ErrorBand
+
 
 @dataclass(frozen=True, slots=True)
 class RooflineInputs:
@@ -38,6 +40,8 @@ class RooflinePoint:
     time_s: float
     derated_time_s: float
     tokens_per_s: float
+    band_low_s: float  # of the derated time
+    band_high_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +59,4 @@ class RooflineResult:
     derated_peak_flops_per_s: float
     derated_bandwidth_bytes_per_s: float
     points: tuple[RooflinePoint, ...]
+    bands: tuple[ErrorBand, ...]  # of prefill (as TTFT's) and decode (as TPOT's)

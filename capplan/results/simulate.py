@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from capplan.results.bands import BandedFigure
+
 
 @dataclass(frozen=True, slots=True)
 class SimulateInputs:
@@ -188,6 +190,7 @@ class SimulateResult:
     usage: Usage
     replicas: tuple[ReplicaLoad, ...]
     bottleneck: str | None  # seats | kv | None
+    bands: tuple[BandedFigure, ...] = ()  # of latencies and throughput
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from capplan.errors import CapplanError, nearest_name
+from capplan.specs.catalogue_files import files_of, folders, holds, own_folders
 from capplan.specs.documents import read_yaml
 from capplan.specs.fields import validate
 from capplan.specs.hardware import HardwareSpec
@@ -22,7 +22,6 @@ from capplan.specs.model import ModelSpec
 
 S = TypeVar("S", HardwareSpec, ModelSpec)
 
-_PACKAGE = Path(__file__).resolve().parent.parent
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -50,9 +49,9 @@ def load_model(name: str) -> Found[ModelSpec]:
     if not _is_path(name):
         return _by_name(ModelSpec, "models", name)
     path = Path(name)
-    if _holds(path.is_dir) or path.suffix == ".json":
+    if holds(path.is_dir) or path.suffix == ".json":
         return load_config(name)
-    if not _holds(path.exists) and path.suffix not in _SUFFIXES:
+    if not holds(path.exists) and path.suffix not in _SUFFIXES:
         # `meta-llama/Llama-3.1-8B` looks like a path and is an alias.
         return _by_name(ModelSpec, "models", name)
     return _load_file(ModelSpec, path, name)
@@ -63,14 +62,14 @@ def load_config(name: str) -> Found[ModelSpec]:
     from capplan.specs.hf.read import read_config  # most questions never need it
 
     path = Path(name)
-    if _holds(path.is_dir):
+    if holds(path.is_dir):
         path = path / "config.json"
     return Found(name, read_config(path), path)
 
 
 def names(folder: str) -> list[str]:
     """All catalogue names of `hardware` or `models`, sorted."""
-    return sorted(_files(folder))
+    return sorted(files_of(folder))
 
 
 def known_names(folder: str) -> dict[str, str]:
@@ -78,7 +77,7 @@ def known_names(folder: str) -> dict[str, str]:
 
     For many look-ups: the whole folder is read once.
     """
-    files = _files(folder)
+    files = files_of(folder)
     aliases = {stem: _aliases(path) for stem, path in files.items()}
     short: dict[str, str | None] = {}
     for stem, names_of_file in aliases.items():
@@ -93,7 +92,7 @@ def known_names(folder: str) -> dict[str, str]:
 
 def places(folder: str) -> tuple[str, ...]:
     """Where files of `hardware` or `models` are looked for, in order."""
-    return tuple(str(place) for place in _folders(folder))
+    return tuple(str(place) for place in folders(folder))
 
 
 def normalised_name(name: str) -> str:
@@ -103,41 +102,11 @@ def normalised_name(name: str) -> str:
 
 def load_all(spec: type[S], folder: str) -> list[Found[S]]:
     """The whole catalogue of a folder, by name."""
-    return [_load_file(spec, path, stem) for stem, path in sorted(_files(folder).items())]
-
-
-def _holds(test: Callable[[], bool]) -> bool:
-    """Whether a path exists, is a folder, ...: one that the system refuses to look at is not."""
-    try:
-        return test()
-    except (OSError, ValueError):
-        return False
+    return [_load_file(spec, path, stem) for stem, path in sorted(files_of(folder).items())]
 
 
 def _is_path(name: str) -> bool:
     return "/" in name or os.sep in name or name.endswith(_SUFFIXES)
-
-
-def _own_folders() -> list[str]:
-    return [part for part in os.environ.get("CAPPLAN_PATH", "").split(os.pathsep) if part]
-
-
-def _folders(folder: str) -> Iterator[Path]:
-    for part in _own_folders():
-        yield Path(part) / folder
-    bundled = _PACKAGE / "_catalog" / folder
-    # A wheel carries the catalogue inside; a checkout has it beside the package.
-    yield bundled if bundled.is_dir() else _PACKAGE.parent / folder
-
-
-def _files(folder: str) -> dict[str, Path]:
-    """Stem to file; an earlier folder shadows a later one."""
-    found: dict[str, Path] = {}
-    for place in _folders(folder):
-        if _holds(place.is_dir):
-            for path in sorted(place.glob("*.yaml")):
-                found.setdefault(path.stem, path)
-    return found
 
 
 def _load_file(spec: type[S], path: Path, name: str) -> Found[S]:
@@ -145,7 +114,7 @@ def _load_file(spec: type[S], path: Path, name: str) -> Found[S]:
 
 
 def _by_name(spec: type[S], folder: str, name: str) -> Found[S]:
-    files: dict[str, Path] = _files(folder)
+    files = files_of(folder)
     wanted = _normalised(name)
     for stem, path in files.items():
         if _normalised(stem) == wanted:
@@ -200,7 +169,7 @@ def _unknown(folder: str, name: str, known: list[str]) -> CapplanError:
     near = nearest_name(name[:200], known)
     hint = f"did you mean `{near}`? " if near else ""
     hint += f"`capplan {folder} list` shows all; a path to a file works too"
-    missing = [part for part in _own_folders() if not _holds(Path(part).is_dir)]
+    missing = [part for part in own_folders() if not holds(Path(part).is_dir)]
     if missing:
         hint += f"; CAPPLAN_PATH names `{missing[0]}`, which is no folder"
     return CapplanError(f"unknown {what} `{short}`", hint=hint)

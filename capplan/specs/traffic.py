@@ -36,6 +36,8 @@ TraceFormat = Literal[
 
 
 def _lengths(value: Any) -> Lengths | LengthFile:
+    if isinstance(value, (Lengths, LengthFile)):  # of a spec that is made from another
+        return value
     text = _text(value, "lognormal:1024,0.8")
     return parse_length_file(text) if text.startswith("@") else parse_lengths(text)
 

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from command import BROKEN, FINE, ROOT, TP_LINE, check, write
 from jsonschema import Draft202012Validator
+from spec_schemas import config_schema
 
 from capplan.check.config import read_config
 from capplan.check.rules.catalogue import RULES
 from capplan.cli.run import run
-from capplan.specs.plan_schema import config_schema
 
 WARNED = FINE.replace("- --max-model-len=8192", "- --gpu-memory-utilization=0.99")
 NO_MODEL = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"

@@ -438,3 +438,30 @@ spec:
     assert "15.0 GiB of weights" in found["CP004"].message
     assert not {"CP002", "CP003"} & found.keys()
     assert rules_of(service.replace("Tesla-T4", "NVIDIA-L4")) == set()
+
+
+def test_kaito_splits_by_itself() -> None:
+    """Two machines of two GPUs hold what one GPU does not; one machine of one GPU does not."""
+    workspace = """
+apiVersion: kaito.sh/v1beta1
+kind: Workspace
+metadata: {name: chat}
+resource: {count: 2, instanceType: Standard_NC48ads_A100_v4}
+inference: {preset: {name: llama-3.1-70b-instruct}}
+"""
+    assert "CP002" not in rules_of(workspace)
+    alone = workspace.replace("count: 2, ", "").replace("NC48ads", "NC24ads")
+    assert "CP002" in rules_of(alone)
+
+
+def test_zero_of_a_scenario_is_no_option() -> None:
+    scenario = """
+scenario:
+  - name: sim
+    common:
+      model: {name: facebook/opt-125m, huggingfaceId: facebook/opt-125m, gpuMemoryUtilization: 0}
+      decode:
+        parallelism: {tensor: 0, dataLocal: 1, workers: 1}
+        vllm: {modelCommand: imageDefault, image: vllm}
+"""
+    assert not {"CP005", "CP032"} & rules_of(scenario)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from capplan.check.cases import Case
-from capplan.check.plan_simulation import predicted
+from capplan.check.foresight import predicted
 from capplan.check.predictions import Prediction
 from capplan.check.rules.rule import Remark, rule
 from capplan.check.rules.sizes import seconds

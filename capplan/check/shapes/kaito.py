@@ -6,6 +6,7 @@ from capplan.check.deployment import Deployment, Shm
 from capplan.check.documents import File, inner_documents
 from capplan.check.flag_tables.vllm import VLLM
 from capplan.check.flags import Flag, mapping_flags
+from capplan.check.gpu_names import accelerators
 from capplan.check.nodes import Node
 from capplan.check.shapes.containers import Surroundings, renamed
 from capplan.check.shapes.fields import plain_value, stated
@@ -45,7 +46,11 @@ def read(file: File, root: Node) -> list[Deployment]:
     )
     options = _settings(file, inference, scope)
     found = from_parts(file, inference, around, engine="vllm", options=options)
-    return [renamed(found, shm=Shm(None, model), partial=False)]
+    # The operator splits over all GPUs of a machine and over machines; how, it decides.
+    machine = accelerators(around.hints[0].word or "") if around.hints else None
+    alone = machine is not None and machine.per_node == 1 and around.pods is None
+    split = not alone and found.flag("tp") is None
+    return [renamed(found, shm=Shm(None, model), partial=split)]
 
 
 def _settings(file: File, inference: Node, scope: Scope) -> list[Flag]:

@@ -91,7 +91,8 @@ def _degree_flags(degrees: Node | None, engine: str, scope: Scope) -> Iterator[F
         return
     for name, option in _DEGREES.items():
         key, child = degrees.key(name), degrees.get(name)
-        if key is not None and child is not None and option in TABLES[engine].names():
+        known = option in TABLES[engine].names()
+        if key is not None and child is not None and known and not _is_none(child):
             yield one_setting(option, key, child, TABLES[engine], scope)
 
 
@@ -193,10 +194,15 @@ def _model_flags(model: Node | None, degrees: Node | None, scope: Scope) -> Iter
             key, child = model.key(field), model.get(field)
             if key is not None and child is not None:
                 name = vllm.find(dashed(field))[0]
-                if name is not None:
+                if name is not None and not _is_none(child):
                     yield one_setting(name, key, child, vllm, scope)
     for name, option in (("tensor", "tensor-parallel-size"),):
         key = degrees.key(name) if degrees is not None else None
         child = degrees.get(name) if degrees is not None else None
-        if key is not None and child is not None:
+        if key is not None and child is not None and not _is_none(child):
             yield one_setting(option, key, child, vllm, scope)
+
+
+def _is_none(child: Node) -> bool:
+    """Zero says that there is no accelerator (a simulator, CPUs), and no option is passed."""
+    return child.kind == "scalar" and child.value.strip() in ("0", "0.0")

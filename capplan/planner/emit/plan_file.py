@@ -18,13 +18,17 @@ def plan_mapping(
 ) -> dict[str, Any]:
     """The plan in the order in which people read it; quantities are texts with units.
 
-    The sequence cap is the largest batch of decodes within the TPOT limit and the pool: more would
-    break the limit, and fewer would queue before they have to. Settings of another engine than vLLM
+    Of a simulated answer it has the settings that were simulated. By bounds alone the sequence cap
+    is the largest batch of decodes within the TPOT limit and the pool: more would break the limit,
+    and fewer would queue before they have to. Settings of another engine than vLLM
     are those that mean the same; shares of memory do not.
     """
     assert answer.feasible
     workload, limits = question.workload, question.limits
     deployment: dict[str, Any] = {"replicas": answer.num_replicas, "tp": answer.tp}
+    if answer.served_as is not None:
+        degrees = {"pp": answer.served_as.pp, "ep": answer.served_as.ep}
+        deployment |= {name: degree for name, degree in degrees.items() if degree > 1}
     if answer.num_spare_replicas:
         deployment["spares"] = answer.num_spare_replicas
     if answer.usd_per_gpu_hour is not None:
@@ -102,9 +106,12 @@ def _tensorrt_llm(question: Question, answer: GpusPlan) -> dict[str, Any]:
 
 
 def _caps(question: Question, answer: GpusPlan, seqs: str, tokens: str) -> dict[str, Any]:
-    assert answer.replica is not None
-    # A replica whose limits leave room for single prompts only still runs one request.
-    most = max(1, answer.replica.max_decode_batch)
+    if answer.served_as is not None:  # what was simulated is what is to be run
+        most = answer.served_as.max_num_seqs
+    else:
+        assert answer.replica is not None
+        # A replica whose limits leave room for single prompts only still runs one request.
+        most = max(1, answer.replica.max_decode_batch)
     return {seqs: most, tokens: question.engine.max_num_batched_tokens}
 
 

@@ -122,6 +122,7 @@ def _levels(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
     step = replica.mean_step_at_rate(per_replica) or replica.mean_step(plan.replica.decode_batch)
     batch = step.decode_batch
     for level in plan.service_levels:
+        assert level.predicted_s is not None  # by bounds
         word = "meets" if level.met else "misses"
         why = f"The limit is {level.limit_s * 1e3:.4g} ms; this {word} it, as a mean without queue."
         if level.name == "TPOT":

@@ -1,0 +1,17 @@
+"""`capplan doctor`: is this installation whole?"""
+
+from __future__ import annotations
+
+from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
+from capplan.cli.output import show
+from capplan.planner.doctor import examine
+from capplan.render.doctor import screen
+
+
+def answer(as_json: bool, form: str) -> int:
+    """Print what is found; 1 where a check does not hold."""
+    result = examine()
+    show(
+        "capplan.doctor/1", {}, (), result, lambda: screen(result), as_json=as_json, form=form
+    )  # fmt: skip
+    return EXIT_FINE if result.healthy else EXIT_NO

@@ -1,0 +1,159 @@
+"""The simulated part of `capplan gpus`: from its options to the search and its proof."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import capplan
+from capplan import units
+from capplan.cli.gpus_asked import Asked, GpusOptions
+from capplan.cli.inputs import Inputs
+from capplan.cli.progress import Progress
+from capplan.cli.traffic import checked
+from capplan.errors import CapplanError, did_you_mean
+from capplan.performance.kv_engine import KvEngine
+from capplan.planner.sizing.answer import Sought, sized_fleet
+from capplan.planner.sizing.candidates import SearchSpace
+from capplan.planner.sizing.demand import Demand
+from capplan.planner.sizing.limits import ClassLimit, Promise
+from capplan.planner.sizing.objectives import OBJECTIVES, Objective
+from capplan.planner.sizing.search import Search
+from capplan.planner.sizing.store import NoPoints, PointFiles, Points, version_of
+from capplan.results.gpus import GpusResult
+from capplan.simulator.traffic.drawn import resolved
+from capplan.simulator.yardstick import Limit
+from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
+from capplan.specs.rates import ConstantRate
+
+
+def mean_length(option: str, text: str) -> int:
+    """Whole tokens; raises CapplanError for what is no distribution."""
+    field = "prompt" if option == "--prompt-tokens" else "output"
+    spec = checked({field: text}, field)
+    lengths = resolved(getattr(spec, field), 1, Path())
+    return max(1, round(lengths.mean_tokens))
+
+
+def sized(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
+    """The answer that a simulation found and proved; raises CapplanError for bad input."""
+    objective = _objective(options.objective)
+    demand = _demand(options, asked, inputs)
+    sought = _sought(options, asked, inputs)
+    e2e = [limit.limit_s for limit in asked.limits if limit.key == "e2e"]
+    with Progress("sizing: kinds of replica") as progress:
+        result = sized_fleet(
+            asked.questions,
+            Sought(asked.model_id, sought, _space(options, asked), *e2e),
+            Search(
+                demand,
+                _promise(options, asked, inputs),
+                objective=objective,
+                seed=_seed(options, inputs),
+                points=points(options.cache),
+                progress=progress,
+            ),
+        )
+    _assume_engine(options, result, inputs)
+    return result
+
+
+def _objective(text: str | None) -> Objective:
+    if text is None:
+        return "cost"
+    for known in OBJECTIVES:
+        if text == known:
+            return known  # type: ignore[no-any-return]
+    hint = did_you_mean(text[:40], OBJECTIVES) or f"one of: {', '.join(OBJECTIVES)}"
+    raise CapplanError(f"--objective: `{text[:40]}` is not an objective", hint=hint)
+
+
+def _demand(options: GpusOptions, asked: Asked, inputs: Inputs) -> Demand:
+    values = {"prompt": asked.prompt, "output": asked.output}
+    if options.arrivals is None:
+        inputs.assume("arrivals", "Poisson", "--arrivals")
+    else:
+        values["arrivals"] = options.arrivals
+    spec = checked(values, *values)
+    rate = asked.questions[0].workload.arrival_rate_per_s
+    return Demand(
+        spec.model_copy(update={"rate": ConstantRate.model_construct(kind="constant", rate=rate)})
+    )
+
+
+def _promise(options: GpusOptions, asked: Asked, inputs: Inputs) -> Promise:
+    assert asked.percentile is not None
+    goodput = options.slo_goodput
+    return Promise(
+        tuple(
+            ClassLimit(Limit(one.key, one.limit_s, one.percentile or asked.percentile))
+            for one in asked.limits
+        ),
+        None if goodput is None else inputs.share("--slo-goodput", goodput, 0.0, ""),
+    )
+
+
+def _sought(options: GpusOptions, asked: Asked, inputs: Inputs) -> KvEngine:
+    """The engine with what was given; the rest is its own default."""
+    profile = load_engine(options.engine or DEFAULT_ENGINE, options.engine_version)
+    if options.engine is None and options.engine_version is None:
+        inputs.assume("engine", profile.name, "--engine, --engine-version")
+    elif options.engine_version is None:
+        inputs.assume("engine version", f"the newest: {profile.name}", "--engine-version")
+    engine = asked.questions[0].engine
+    given = options.max_num_seqs
+    return KvEngine(
+        profile=profile,
+        dtype=engine.dtype,
+        kv_dtype=engine.kv_dtype,
+        reserve_bytes=None if options.reserve is None else engine.reserve_bytes,
+        gpu_memory_bytes=engine.gpu_memory_bytes,
+        memory_share=None
+        if options.gpu_memory_utilization is None
+        else engine.gpu_memory_utilization,
+        max_num_seqs=None if given is None else inputs.count("--max-num-seqs", given, 1, None),
+        max_num_batched_tokens=None
+        if options.max_num_batched_tokens is None
+        else engine.max_num_batched_tokens,
+        block_size=None if options.block_size is None else engine.block_size,
+        async_scheduling=options.async_scheduling,
+        enable_prefix_caching=options.enable_prefix_caching,
+    )
+
+
+def _space(options: GpusOptions, asked: Asked) -> SearchSpace:  # noqa: ARG001
+    engine = asked.questions[0].engine
+    return SearchSpace(
+        tps=None if engine.tp is None else (engine.tp,),
+        dtypes=(engine.dtype,),
+    )
+
+
+def _seed(options: GpusOptions, inputs: Inputs) -> int:
+    return 0 if options.seed is None else inputs.whole("--seed", options.seed)
+
+
+def points(wanted: bool) -> Points:
+    """Simulated points of earlier runs, in the user's cache folder."""
+    if not wanted:
+        return NoPoints()
+    given = os.environ.get("XDG_CACHE_HOME")
+    try:
+        folder = Path(given) if given else Path.home() / ".cache"
+    except RuntimeError:  # nobody's home
+        return NoPoints()
+    package = Path(capplan.__file__).parent
+    return PointFiles(folder / "capplan" / "points", version_of(package, "1"))
+
+
+def _assume_engine(options: GpusOptions, result: GpusResult, inputs: Inputs) -> None:
+    """What the engine's version sets by itself on the chosen accelerator."""
+    assert result.sizing is not None
+    kind = next(iter(result.sizing.kinds), None)
+    if kind is None or kind.sustained is None:
+        return
+    if options.max_num_seqs is None:
+        inputs.assume("running requests a replica", f"{kind.max_num_seqs:,}", "--max-num-seqs")
+    if options.max_num_batched_tokens is None and kind.max_num_batched_tokens is not None:
+        tokens = units.format_tokens(kind.max_num_batched_tokens)
+        inputs.assume("the engine's token budget", tokens, "--max-num-batched-tokens")

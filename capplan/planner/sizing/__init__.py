@@ -1,0 +1,1 @@
+"""How many replicas: the highest rate that each kind sustains, by simulation."""

@@ -1,0 +1,116 @@
+"""The traffic that a fleet is sized for: its shape, at any rate and of any length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from capplan.errors import UnsupportedError
+from capplan.simulator.traffic.build import requests_of
+from capplan.simulator.traffic.curves import curve_of
+from capplan.simulator.traffic.traffic import Traffic
+from capplan.specs.length_files import LengthFile
+from capplan.specs.rates import ConstantRate, ServegenRates
+from capplan.specs.traffic import DEFAULT_RATE_PER_S, TrafficClass, TrafficSpec
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Requests as a section `traffic:` describes them; what counts is their highest rate.
+
+    A curve over the day is sized at its peak, held: a peak hour is much longer than a request.
+    Raises UnsupportedError for traffic whose pace the answers set.
+    """
+
+    spec: TrafficSpec
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        if self.spec.closed_loop is not None:
+            raise UnsupportedError(
+                "users in a closed loop have no rate to be sized for",
+                hint="give traffic.rate; `capplan simulate` and `pareto` take closed loops",
+            )
+        for part in self.parts:
+            self._check(part)
+
+    def _check(self, part: TrafficClass) -> None:
+        if isinstance(part.rate, ServegenRates) or (part.trace is not None and part.rate is None):
+            raise UnsupportedError(
+                "recorded arrival times cannot be sped up to search for a rate",
+                hint="give a rate beside the trace: its lengths are then used at that rate",
+            )
+        if part.arrivals.kind == "burst" and part.arrivals.size is None:
+            raise UnsupportedError(
+                "requests that all come at once have no rate", hint="write `burst:40` and a rate"
+            )
+
+    @property
+    def parts(self) -> tuple[TrafficClass, ...]:
+        return self.spec.classes or (self.spec,)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Names of the classes; one without a name where there is but one."""
+        return tuple(part.name or "" for part in self.parts)
+
+    @cached_property
+    def peaks_per_s(self) -> tuple[float, ...]:
+        """Of each class: sessions where it has conversations."""
+        return tuple(_peak(part) for part in self.parts)
+
+    @cached_property
+    def peak_per_s(self) -> float:
+        """Requests a second when most come, every turn of a conversation being one."""
+        found = self.traffic(1.0, 1000, 0).rate_per_s
+        assert found is not None
+        return found
+
+    def at(self, factor: float, num_requests: int) -> TrafficSpec:
+        """The same requests at a multiple of the peak: common random numbers."""
+        parts = [
+            part.model_copy(
+                update={
+                    "rate": ConstantRate.model_construct(kind="constant", rate=peak * factor),
+                    "peak_factor": 1.0,
+                }
+            )
+            for part, peak in zip(self.parts, self.peaks_per_s, strict=True)
+        ]
+        whole = {"requests": num_requests, "duration": None}
+        if self.spec.classes:
+            return self.spec.model_copy(update={"classes": tuple(parts), **whole})
+        part = parts[0]
+        return self.spec.model_copy(update={"rate": part.rate, "peak_factor": 1.0, **whole})
+
+    def traffic(self, factor: float, num_requests: int, seed: int) -> Traffic:
+        return requests_of(self.at(factor, num_requests), seed, self.folder)
+
+    @cached_property
+    def identity(self) -> str:
+        """Whatever the requests depend on, but for their rate."""
+        return f"{self.at(1 / self.peak_per_s, 1)!r} {[_file_identity(f) for f in self._files]}"
+
+    @property
+    def _files(self) -> list[Path]:
+        lengths = [text for part in self.parts for text in (part.prompt, part.output)]
+        names = [each.name for each in lengths if isinstance(each, LengthFile)]
+        names += [part.trace.file for part in self.parts if part.trace is not None]
+        return [self.folder / name for name in names]
+
+
+def _file_identity(file: Path) -> tuple[str, int, int]:
+    """What changes when a file does, without reading it."""
+    found = file.stat()
+    return str(file.resolve()), found.st_size, found.st_mtime_ns
+
+
+def _peak(part: TrafficClass) -> float:
+    rate = part.rate
+    assert not isinstance(rate, ServegenRates)
+    if rate is None:
+        return DEFAULT_RATE_PER_S * part.peak_factor
+    if isinstance(rate, ConstantRate):
+        return rate.rate * part.peak_factor
+    return curve_of(rate).peak_per_s

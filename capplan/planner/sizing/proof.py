@@ -1,0 +1,146 @@
+"""The chosen fleet at the planned rate, router and all; and what it does when a replica dies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from capplan.planner.simulate import SimulateAnswer, SimulateQuestion, simulate_plan
+from capplan.planner.sizing.candidates import Candidate
+from capplan.planner.sizing.search import Search
+from capplan.results.simulate import SimulateResult
+from capplan.results.sizing import Level, Proof, ReplicaLoss
+from capplan.simulator.fleet.settings import Clients, Failure, FleetSettings
+from capplan.simulator.yardstick import Limit
+
+# The proof draws its own random numbers: those that sized the fleet would agree with themselves.
+_SEEDS_APART = 1_000_003
+_MORE_REQUESTS = 1.6
+_WARMUP_TIMES = 2.5
+MOST_ADDED = 8
+HEALTH_CHECK_S = 1.0
+_RETRIES = 10
+_RETRY_AFTER_S = 0.5
+
+
+@dataclass(frozen=True)
+class _Fleet:
+    """One fleet under the whole demand."""
+
+    candidate: Candidate
+    search: Search
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return tuple(dict.fromkeys(each.limit for each in self.search.promise.limits))
+
+    def lengths(self, num_replicas: int) -> tuple[int, float]:
+        """Requests to simulate, and the time of the warm-up."""
+        rate = self.search.demand.peak_per_s
+        in_flight = self.candidate.replica.in_flight(rate / num_replicas) * num_replicas
+        warmup = math.ceil(_WARMUP_TIMES * in_flight)
+        needed = math.ceil(self.search.promise.samples_needed * _MORE_REQUESTS)
+        total = max(warmup + needed, math.ceil(5 * in_flight))
+        return total, warmup / rate
+
+    def run(self, settings: FleetSettings, total: int, warmup_s: float) -> SimulateAnswer:
+        demand, search = self.search.demand, self.search
+        serving = replace(self.candidate.serving, num_replicas=settings.num_replicas)
+        return simulate_plan(
+            SimulateQuestion(
+                serving=serving,
+                traffic=lambda seed: demand.traffic(1.0, total, seed),
+                stationary=True,
+                fleet=settings,
+                limits=self.limits,
+                percentiles=(50.0,),
+                goodput_fraction=search.promise.goodput_fraction,
+                warmup_s=warmup_s,
+                seed=search.seed + _SEEDS_APART,
+                num_replications=1,
+            )
+        )
+
+
+def prove(
+    candidate: Candidate, num_replicas: int, search: Search, *, with_loss: bool = True
+) -> Proof:
+    """Add replicas until the fleet holds, at most MOST_ADDED of them."""
+    fleet = _Fleet(candidate, search)
+    num, result = num_replicas, _proven(fleet, num_replicas)
+    while not result.feasible and num < num_replicas + MOST_ADDED:
+        num += 1
+        result = _proven(fleet, num)
+    return Proof(
+        holds=result.feasible,
+        num_replicas=num,
+        num_added=num - num_replicas,
+        router=search.routing.policy,
+        num_requests=result.num_requests,
+        num_measured=result.num_measured,
+        busy_fraction=result.usage.busy_fraction,
+        kv_used_fraction=result.usage.kv_used_fraction,
+        levels=_levels(result),
+        goodput_fraction=result.goodput.met_fraction if result.goodput else None,
+        saturates_at_per_s=num * saturation_per_s(candidate),
+        loss=_lost(fleet, num) if with_loss else None,
+    )
+
+
+def _proven(fleet: _Fleet, num_replicas: int) -> SimulateResult:
+    total, warmup_s = fleet.lengths(num_replicas)
+    settings = FleetSettings(num_replicas, routing=fleet.search.routing)
+    return fleet.run(settings, total, warmup_s).result
+
+
+def saturation_per_s(candidate: Candidate) -> float:
+    """Requests a second of one replica with every seat taken: no limits, no queue."""
+    return candidate.replica.mean_step(float(candidate.replica.max_sequences)).requests_per_s
+
+
+def _levels(result: SimulateResult) -> tuple[Level, ...]:
+    found = []
+    for level in result.service_levels:
+        latency = next((x for x in result.latencies if x.key == level.key), None)
+        at: Callable[[str], float | None] = lambda _name: None  # noqa: E731
+        if latency is not None:
+            percentile = next(p for p in latency.percentiles if p.percentile == level.percentile)
+            at = lambda name, p=percentile: getattr(p, name)  # type: ignore[misc]  # noqa: E731
+        found.append(
+            Level(
+                level.key, level.name, level.percentile, level.limit_s, level.value_s,
+                at("low_s"), at("high_s"), None,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
+    """One of the replicas, spares included, dies for good in the middle of the run."""
+    num = num_replicas + fleet.candidate.question.fleet.num_spares
+    if num < 2:
+        return None
+    total, warmup_s = fleet.lengths(max(1, num - 1))
+    rate = fleet.search.demand.peak_per_s
+    at_s = warmup_s
+    settings = FleetSettings(
+        num,
+        clients=Clients(
+            retries=_RETRIES, retry_on=("failed",), backoff="fixed", backoff_s=_RETRY_AFTER_S
+        ),
+        routing=replace(fleet.search.routing, health_check_interval_s=HEALTH_CHECK_S),
+        failures=(Failure(0, at_s),),
+    )
+    total += math.ceil(warmup_s * rate)
+    answer = fleet.run(settings, total, 2 * warmup_s)
+    result, run = answer.result, answer.runs[0]
+    after = [record.ttft_s for record in run.records if record.finish_s >= at_s]
+    return ReplicaLoss(
+        num_replicas=num,
+        num_sent_again=run.num_attempts - len(run.arrivals),
+        num_failed=len(run.failed_at),
+        longest_ttft_s=max(after, default=0.0),
+        holds=None if result.verdict == "undecided" else result.feasible,
+        levels=_levels(result),
+    )

@@ -1,0 +1,118 @@
+"""The highest rate that a replica sustains within all limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+
+from capplan.planner.sizing.grid import highest, rate_at
+from capplan.planner.sizing.limits import Promise
+from capplan.planner.sizing.probe import Probe
+from capplan.planner.sizing.sample import Judged, judge
+from capplan.results.sizing import Sustained
+
+# Replicas that are simulated together. The router evens out what arrives at each; eight get most
+# of what any number gets (docs/planner.md), so that larger fleets are on the safe side.
+GROUP = 8
+# Below this share of the bound a rate is taken to pass; where the search ends there, the next.
+_SURELY = (0.5, 0.1, 0.0)
+_SLACK = 1.05  # bounds speak of means; a simulation of fixed lengths may touch them
+
+
+@dataclass
+class Curve:
+    """Points of one kind of replica, judged by one promise."""
+
+    probe: Probe
+    promise: Promise
+    kinds: Sequence[str]
+    most_per_s: float  # the bound of one replica
+    bound_limit: str  # and the limit that sets it
+    judged: dict[tuple[int, int], Judged] = field(default_factory=dict)
+    num_requests: int = 0
+
+    def sustained(self, num_replicas: int, useful_per_s: float = 0.0) -> Sustained | None:
+        """Of one replica in a fleet of so many; None where no rate of use passes.
+
+        A search ends early when no rate from ``useful_per_s`` on can pass any more.
+        """
+        group = min(num_replicas, GROUP)
+
+        def passes(place: int, *, surely: float) -> bool:
+            rate = rate_at(place)
+            if rate > self.most_per_s * _SLACK:
+                return False
+            if rate < self.most_per_s * surely:
+                return True
+            return self.at(place, group).verdict == "holds"
+
+        def hopeless(place: int) -> bool:
+            return rate_at(place) < useful_per_s
+
+        found = 0
+        for surely in _SURELY:
+            found = highest(partial(passes, surely=surely), hopeless)
+            if rate_at(found) >= self.most_per_s * surely:
+                break
+        if not found or rate_at(found) < useful_per_s:
+            return None
+        return self._result(found, group)
+
+    def at(self, place: int, group: int) -> Judged:
+        """The verdict at a rate: by intervals, and after a longer run as it stands."""
+        key = (place, group)
+        if key not in self.judged:
+            for longer in (False, True):
+                sample = self.probe.sample(place, group, longer=longer)
+                self.num_requests += self.probe.num_requests(place, group, longer=longer)
+                found = judge(sample, self.promise, self.kinds, by_interval=not longer)
+                if found.verdict != "undecided":
+                    break
+            self.judged[key] = found
+        return self.judged[key]
+
+    def _result(self, place: int, group: int) -> Sustained:
+        here = self.at(place, group)
+        beyond = self.judged.get((place + 1, group))
+        return Sustained(
+            requests_per_s=rate_at(place),
+            num_replicas=group,
+            binding=self.bound_limit if beyond is None else beyond.binding,
+            fails_at_per_s=rate_at(place + 1),
+            levels=here.levels,
+            goodput_fraction=here.goodput_fraction,
+            num_points=len(self.judged),
+            num_requests=self.num_requests,
+        )
+
+
+def replicas_for(
+    curve: Curve, demand_per_s: float, most: float = inf
+) -> tuple[int, Sustained] | None:
+    """The fewest replicas whose sustained rates together cover the demand; None above ``most``.
+
+    What n replicas sustain does not depend on the demand, so that more of it never needs fewer.
+    """
+    if curve.most_per_s <= 0:
+        return None
+    num = max(1, _ceil(demand_per_s / (curve.most_per_s * _SLACK)))
+    while num <= most:
+        useful = 0.0 if num < GROUP else demand_per_s / most
+        found = curve.sustained(num, useful)
+        if found is not None:
+            needed = _ceil(demand_per_s / found.requests_per_s)
+            if needed <= num:
+                return num, found
+            if num >= GROUP:
+                return (needed, found) if needed <= most else None
+        elif num >= GROUP:
+            return None
+        num += 1
+    return None
+
+
+def _ceil(value: float) -> int:
+    """Upward, but for what rounding of the division made of a whole number."""
+    return -int(-(value - 1e-9) // 1)

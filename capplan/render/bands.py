@@ -1,0 +1,102 @@
+"""Error bands on a screen: `20 to 28 ms`, what they rest on, and limits that lie inside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capplan import units
+from capplan.render import shows
+from capplan.render.screen import Column, Table
+from capplan.results.bands import BandedFigure
+
+# A band says how little is known: more digits would say more than that.
+BAND_DIGITS = 2
+THROUGHPUT = "output_tokens_per_s"
+NAMES = {
+    "ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E", "queue": "queue wait",
+    THROUGHPUT: "output tok/s",
+}  # fmt: skip
+
+
+def durations(low_s: float, high_s: float) -> str:
+    """`20 to 28 ms`; both units where they differ."""
+    low, high = (units.format_duration(value, digits=BAND_DIGITS) for value in (low_s, high_s))
+    number, _, unit = low.rpartition(" ")
+    return f"{number if unit == high.rpartition(' ')[2] else low} to {high}"
+
+
+def band_text(band: BandedFigure) -> str:
+    """Low to high, in the figure's unit."""
+    if band.figure != THROUGHPUT:
+        return durations(band.low, band.high)
+    if band.low == band.high:
+        return "as offered"  # far from full
+    low, high = (units.format_number(v, digits=BAND_DIGITS) for v in (band.low, band.high))
+    return f"{low} to {high}"
+
+
+def value_text(band: BandedFigure) -> str:
+    """The figure itself."""
+    if band.figure == THROUGHPUT:
+        return f"{shows.tokens(band.value)} output tok/s"
+    statistic = "" if band.statistic == "mean" else f" {band.statistic}"
+    return f"{NAMES[band.figure]}{statistic} {shows.duration(band.value)}"
+
+
+def coverage(bands: Sequence[BandedFigure]) -> str:
+    """`80 %`."""
+    return f"{bands[0].coverage_fraction * 100:g} %"
+
+
+def find_band(bands: Sequence[BandedFigure], figure: str, statistic: str) -> BandedFigure | None:
+    return next((b for b in bands if (b.figure, b.statistic) == (figure, statistic)), None)
+
+
+def band_table(bands: Sequence[BandedFigure], statistics: Sequence[str]) -> Table:
+    """One row a measure, one column a statistic."""
+    columns = (
+        Column("measure", "", right=False),
+        *(Column(f"{s.lower()}_band", f"{s}\nlow to high") for s in statistics),
+        Column("rows", "measured\nrows", shows.count),
+    )
+    rows = []
+    for figure in dict.fromkeys(band.figure for band in bands):
+        found = [find_band(bands, figure, statistic) for statistic in statistics]
+        behind = next((band.rows for band in found if band is not None), None)
+        if behind is not None:
+            cells = ["" if band is None else band_text(band) for band in found]
+            rows.append((NAMES[figure], *cells, behind))
+    title = f"How sure ({coverage(bands)} bands: of five runs like this, four lay within)"
+    return Table(title, columns, rows, note=behind_note(bands), in_tsv=False)
+
+
+def behind_note(bands: Sequence[BandedFigure]) -> str:
+    """What the bands rest on, measures that share it together."""
+    behind: dict[str, list[str]] = {}
+    for band in bands:
+        if band.figure in ("itl", "e2e", "queue"):
+            continue
+        name = "throughput" if band.figure == THROUGHPUT else NAMES[band.figure]
+        if band.figure == "ttft" and band.statistic not in ("mean", "P50"):
+            name = "TTFT above P50"
+        named = behind.setdefault(band.words, [])
+        if name not in named and not (name.startswith("TTFT") and "TTFT" in named):
+            named.append(name)
+    text = "; ".join(f"{', '.join(names)}: {words}" for words, names in behind.items())
+    return f"{text}."
+
+
+def inside_note(band: BandedFigure, limit_s: float) -> str | None:
+    """Words where the limit lies inside the band."""
+    if not band.low <= limit_s <= band.high:
+        return None
+    return (
+        f"{value_text(band)}, {band_text(band)} ({coverage([band])}): the limit of "
+        f"{shows.duration(limit_s)} lies inside; the verdict goes by {shows.duration(band.value)}."
+    )
+
+
+def bands_line(bands: Sequence[BandedFigure]) -> str:
+    """`TPOT P99 24.1 ms, 20 to 28 ms; ..`, and what is behind."""
+    figures = "; ".join(f"{value_text(band)}, {band_text(band)}" for band in bands)
+    return f"{figures} ({coverage(bands)} bands). {behind_note(bands)}"

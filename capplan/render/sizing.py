@@ -1,0 +1,203 @@
+"""What the simulation found, as tables: kinds of replica, trade-offs, and the proof in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capplan.render import shows
+from capplan.render.screen import Column, Table
+from capplan.results.gpus import GpusResult, ServiceLevel
+from capplan.results.sizing import Kind, ReplicaLoss, Sizing
+
+MOST_KINDS = 12
+WHY_NOT = {
+    "weights": "the weights do not fit",
+    "kv_memory": "the KV pool does not hold one request",
+    "tpot": "TPOT cannot be met",
+    "ttft": "TTFT cannot be met",
+    "e2e": "E2E cannot be met",
+    "token_budget": "a step's token budget is too small",
+    "load": "the limits fail under any load",
+    "dominated": "cannot be better",
+    "unsupported": "not supported",
+}
+_NAMES = {
+    "ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "goodput": "goodput", "kv_memory": "KV memory",
+    "token_budget": "token budget",
+}  # fmt: skip
+
+
+def limit_name(key: str) -> str:
+    return _NAMES.get(key, key)
+
+
+def levels_table(result: GpusResult) -> Table:
+    """Percentiles of the fleet with their intervals against the limits."""
+    proof = result.sizing.proof if result.sizing else None
+    columns = (
+        Column("met", "", lambda met: "✓ met" if met else "✗ missed", right=False),
+        Column("name", "", right=False),
+        Column("predicted_s", "simulated", shows.duration),
+        Column("interval", "95 % interval", right=False),
+        Column("limit_s", "limit", shows.duration),
+        Column("headroom_fraction", "headroom", shows.share),
+    )
+    rows = [_level_row(level) for level in result.service_levels]
+    title = "Service levels"
+    if proof is not None:
+        title += (
+            f" ({shows.plural(proof.num_replicas, 'replica')} behind {proof.router}, "
+            f"{shows.count(proof.num_measured)} requests)"
+        )
+    return Table(title, columns, rows, in_tsv=False)
+
+
+def _level_row(level: ServiceLevel) -> tuple[object, ...]:
+    interval = "-"
+    if level.low_s is not None and level.high_s is not None:
+        interval = f"{shows.duration(level.low_s)} to {shows.duration(level.high_s)}"
+    name = f"{level.name} P{level.percentile:g}" + (f" of {level.kind}" if level.kind else "")
+    headroom = None
+    if level.predicted_s is not None:
+        headroom = max(0.0, 1 - level.predicted_s / level.limit_s)
+    return (level.met, name, level.predicted_s, interval, level.limit_s, headroom)
+
+
+def kinds_table(sizing: Sizing, several: bool) -> Table:
+    """Every kind that was looked at: what it sustains, or why not."""
+    columns = [
+        Column("kind", "replica", right=False),
+        Column("bound_requests_per_s", "bound\nreq/s", shows.number),
+        Column("requests_per_s", "sustains\nreq/s", shows.number),
+        Column("num_gpus", "GPUs", shows.count),
+        Column("num_gpus_rounded", "to buy", shows.count),
+        Column("usd_per_hour", "$/hour", shows.money),
+        Column("words", "", right=False, prose=True),
+    ]
+    shown = sizing.kinds[:MOST_KINDS]
+    rows = [
+        (
+            kind_name(kind, sizing.kinds, several),
+            kind.bound_requests_per_s,
+            kind.sustained.requests_per_s if kind.sustained else None,
+            kind.num_gpus,
+            kind.num_gpus_rounded,
+            kind.usd_per_hour,
+            _words(kind, sizing),
+        )
+        for kind in shown
+    ]
+    note = None
+    if len(sizing.kinds) > len(shown):
+        note = f"and {len(sizing.kinds) - len(shown):,} more; --json has all of them"
+    return Table("Kinds of replica, best first", columns, rows, note=note, in_tsv=False)
+
+
+def kind_name(kind: Kind, kinds: Sequence[Kind], several: bool) -> str:
+    """`h100-sxm-80gb TP 2`, with whatever else tells it from the others."""
+    parts = [kind.hardware] if several else []
+    parts.append(f"TP {kind.tp}")
+    if kind.pp > 1:
+        parts.append(f"PP {kind.pp}")
+    if kind.ep > 1:
+        parts.append(f"EP {kind.ep}")
+    for name, text in (
+        ("dtype", kind.dtype),
+        ("kv_dtype", f"KV {kind.kv_dtype}"),
+        ("max_num_seqs", f"seqs {kind.max_num_seqs}"),
+        ("max_num_batched_tokens", f"budget {kind.max_num_batched_tokens}"),
+        ("enable_prefix_caching", f"caching {'on' if kind.enable_prefix_caching else 'off'}"),
+    ):
+        alike = [one for one in kinds if (one.hardware, one.tp) == (kind.hardware, kind.tp)]
+        if len({getattr(one, name) for one in alike}) > 1:
+            parts.append(text)
+    return " ".join(parts)
+
+
+def _words(kind: Kind, sizing: Sizing) -> str:
+    if kind.reason == "dominated":
+        text = f"✗ {kind.words} by its bound"
+    elif kind.sustained is None:
+        why = WHY_NOT.get(kind.reason or "", "")
+        text = f"✗ {why}" + (f": {kind.words}" if kind.words else "")
+    else:
+        text = f"{limit_name(kind.sustained.binding)} binds"
+        if kind is sizing.kinds[0]:
+            text = f"chosen; {text}"
+    if kind.collective_fraction is not None and kind.collective_fraction >= 0.25:
+        text += f"; links take {shows.share(kind.collective_fraction)} of a decode step"
+    return text
+
+
+def trade_table(sizing: Sizing, several: bool) -> Table:
+    columns = [
+        Column("kind", "replica", right=False),
+        Column("num_gpus", "GPUs", shows.count),
+        Column("usd_per_hour", "$/hour", shows.money),
+        Column("requests_per_s", "a replica\nreq/s", shows.number),
+        Column("ttft_s", "TTFT", shows.duration),
+        Column("tpot_s", "TPOT", shows.duration),
+        Column("e2e_s", "E2E", shows.duration),
+    ]
+    rows = [
+        (
+            f"{each.hardware} TP {each.tp}" if several else f"TP {each.tp}",
+            each.num_gpus,
+            each.usd_per_hour,
+            each.requests_per_s,
+            each.ttft_s,
+            each.tpot_s,
+            each.e2e_s,
+        )
+        for each in sizing.trade_offs
+    ]
+    return Table("Cost against latency (nothing cheaper is sooner)", columns, rows, in_tsv=False)
+
+
+def proof_notes(result: GpusResult, rate_per_s: float) -> list[str]:
+    """Margins, and what happens when a replica dies."""
+    sizing = result.sizing
+    if sizing is None or sizing.proof is None or result.sustained is None:
+        return []
+    proof, sustained = sizing.proof, result.sustained
+    notes = []
+    if proof.num_added:
+        notes.append(
+            f"{shows.plural(proof.num_added, 'replica')} beyond what was sized: with fewer the "
+            "simulated fleet missed a limit."
+        )
+    binding = limit_name(sustained.binding)
+    whole = sustained.requests_per_s * proof.num_replicas
+    notes.append(
+        f"A replica sustains {shows.rate(sustained.requests_per_s)} within all limits; {binding} "
+        f"fails at {shows.rate(sustained.fails_at_per_s)}. The fleet is sized for "
+        f"{shows.rate(whole)}, {shows.share(whole / rate_per_s - 1)} over the traffic; without "
+        f"limits it saturates at {shows.rate(proof.saturates_at_per_s)}."
+    )
+    if proof.loss is not None:
+        notes.append(_loss(proof.loss))
+    return notes
+
+
+def _loss(loss: ReplicaLoss) -> str:
+    fate = f"{shows.plural(loss.num_sent_again, 'attempt')} failed and were sent again"
+    if loss.num_failed:
+        fate += f", {shows.plural(loss.num_failed, 'request')} got no answer"
+    then = {
+        True: "the others keep all limits",
+        False: "the others miss: "
+        + ", ".join(
+            f"{level.name} P{level.percentile:g} {_value(level.value_s)}"
+            for level in loss.levels
+            if not level.holds or level.value_s is None
+        ),
+        None: "too few requests to tell whether the others keep the limits",
+    }[loss.holds]
+    return (
+        f"When one of {loss.num_replicas} replicas dies, spares included: {fate}, the longest "
+        f"first token took {shows.duration(loss.longest_ttft_s)}; then {then}."
+    )
+
+
+def _value(value_s: float | None) -> str:
+    return "saturated" if value_s is None else shows.duration(value_s)

@@ -1,0 +1,249 @@
+"""Fleets sized by simulation: the grid, monotone answers, the proof, the store, bad input."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from capplan.cli.environment import Environment
+from capplan.cli.run import run
+from capplan.performance.kv_engine import KvEngine
+from capplan.planner.question import EngineSettings, FleetSettings, Limits, Question, Workload
+from capplan.planner.sizing.candidates import Candidate, SearchSpace, candidates_of
+from capplan.planner.sizing.demand import Demand
+from capplan.planner.sizing.grid import NUM_RATES, highest, rate_at
+from capplan.planner.sizing.limits import ClassLimit, Promise
+from capplan.planner.sizing.proof import prove
+from capplan.planner.sizing.sample import Sample, judge
+from capplan.planner.sizing.search import Search
+from capplan.planner.sizing.store import PointFiles
+from capplan.planner.sizing.sustained import GROUP, replicas_for
+from capplan.simulator.yardstick import Limit
+from capplan.specs.catalogue import load_hardware, load_model
+from capplan.specs.engine_catalogue import load_engine
+from capplan.specs.traffic import TrafficSpec
+
+MODEL, HARDWARE = load_model("llama-3.1-8b"), load_hardware("h100-sxm-80gb")
+
+
+def promise(ttft: float = 0.4, tpot: float = 0.025, percentile: float = 95.0) -> Promise:
+    """P95 needs a fifth of the requests of P99."""
+    limits = (Limit("ttft", ttft, percentile), Limit("tpot", tpot, percentile))
+    return Promise(tuple(ClassLimit(limit) for limit in limits))
+
+
+def candidate(aims: Promise, rate: float = 100.0, tp: int = 1) -> Candidate:
+    ttft, tpot = (each.limit.limit_s for each in aims.limits)
+    question = Question(
+        MODEL.spec, HARDWARE.id, HARDWARE.spec, Workload(rate, 1024, 256), Limits(ttft, tpot),
+        EngineSettings(None, "bf16", tp), FleetSettings(),
+    )  # fmt: skip
+    engine = KvEngine(load_engine("vllm", None), None, "bf16")
+    found, refused = candidates_of(question, MODEL.id, engine, SearchSpace(tps=(tp,)))
+    assert len(found) + len(refused) == 1
+    return found[0]
+
+
+def search_of(aims: Promise, rate: float, points: PointFiles) -> Search:
+    demand = Demand(TrafficSpec.model_validate({"rate": f"{rate:.9g}"}))
+    return Search(demand, aims, points=points)
+
+
+def num_replicas(rate: float, aims: Promise, points: PointFiles) -> float:
+    question = search_of(aims, rate, points)
+    found = replicas_for(question.curve(candidate(aims, rate)), question.demand.peak_per_s)
+    return math.inf if found is None else found[0]
+
+
+@pytest.fixture(scope="module")
+def points(tmp_path_factory: pytest.TempPathFactory) -> PointFiles:
+    """Simulated once for all examples: limits and traffic share the points of the grid."""
+    return PointFiles(tmp_path_factory.mktemp("points"), "test")
+
+
+# The grid
+
+
+@given(st.sets(st.integers(1, NUM_RATES - 1)), st.sets(st.integers(1, NUM_RATES - 1)))
+def test_fewer_passing_rates_never_raise_the_result(one: set[int], other: set[int]) -> None:
+    """Whatever noise does to single points: this is what makes answers monotone."""
+    assert highest(lambda place: place in one & other) <= highest(lambda place: place in one)
+
+
+@given(st.integers(1, NUM_RATES - 1))
+def test_bisection_finds_the_last_of_a_run(last: int) -> None:
+    assert highest(lambda place: place <= last) == last
+    assert rate_at(last) < rate_at(last + 1)
+
+
+# Monotone answers
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    rate=st.floats(1.0, 2000.0),
+    more=st.floats(1.0, 3.0),
+    ttft=st.sampled_from([0.15, 0.2, 0.4]),
+    tpot=st.sampled_from([0.015, 0.02, 0.025]),
+    tighter=st.floats(1.0, 1.5),
+)
+def test_more_traffic_or_a_tighter_limit_never_needs_fewer_replicas(
+    points: PointFiles, rate: float, more: float, ttft: float, tpot: float, tighter: float
+) -> None:
+    base = num_replicas(rate, promise(ttft, tpot), points)
+    assert num_replicas(rate * more, promise(ttft, tpot), points) >= base
+    assert num_replicas(rate, promise(ttft / tighter, tpot), points) >= base
+    assert num_replicas(rate, promise(ttft, tpot / tighter), points) >= base
+
+
+def test_a_simulated_replica_carries_no_more_than_its_bound(points: PointFiles) -> None:
+    aims = promise()
+    one = candidate(aims)
+    found = search_of(aims, 100.0, points).curve(one).sustained(GROUP)
+    assert found is not None
+    assert 0 < found.requests_per_s <= one.bound_per_s * 1.05
+    assert found.fails_at_per_s == pytest.approx(found.requests_per_s * 1.02)
+    assert all(level.holds for level in found.levels)
+    assert found.binding == "tpot"
+
+
+# Judging a point
+
+
+def test_limits_are_held_against_percentiles() -> None:
+    rows = [(0.1 + i * 1e-4, 0.02, 5.0, 0) for i in range(1001)]
+    sample = Sample.of(rows, saturated=False)
+    aims = promise(percentile=99.0)
+    found = judge(sample, aims, ("",), by_interval=False)
+    assert found.verdict == "holds"
+    assert found.levels[0].value_s == pytest.approx(0.1 + 990e-4, rel=1e-6)
+    assert judge(replace(sample, saturated=True), aims, ("",), by_interval=False).verdict == "fails"
+    assert judge(sample, promise(ttft=0.19), ("",), by_interval=False).verdict == "fails"
+
+
+def test_a_request_without_an_answer_misses() -> None:
+    rows = [(0.1, 0.02, 5.0, 0)] * 80 + [(math.inf, None, math.inf, 0)] * 20
+    found = judge(Sample.of(rows, saturated=False), promise(), ("",), by_interval=False)
+    assert found.verdict == "fails"
+    assert found.goodput_fraction == pytest.approx(0.8)
+
+
+def test_goodput_is_a_share_of_requests() -> None:
+    rows = [(0.1, 0.02, 5.0, 0)] * 95 + [(0.6, 0.02, 5.0, 0)] * 5
+    sample = Sample.of(rows, saturated=False)
+    for target, verdict in ((0.94, "holds"), (0.96, "fails")):
+        aims = Promise(promise(percentile=90).limits, goodput_fraction=target)
+        assert judge(sample, aims, ("",), by_interval=False).verdict == verdict
+
+
+# What is kept
+
+
+def test_points_are_kept_whole_or_not_at_all(tmp_path: Path) -> None:
+    files = PointFiles(tmp_path, "v")
+    sample = Sample.of([(0.1, None, 5.0, 1), (0.2, 0.02, math.inf, 0)], saturated=True)
+    assert files.get("a") is None
+    files.put("a", sample)
+    assert files.get("a") == sample
+    (tmp_path / "v" / "a").write_bytes(sample.encoded()[:-1])
+    assert files.get("a") is None
+    assert [path.name for path in (tmp_path / "v").iterdir()] == ["a"]
+    PointFiles(tmp_path / "v" / "a", "v").put("a", sample)  # cannot be written: no error
+
+
+def test_an_answer_does_not_depend_on_what_is_kept(points: PointFiles, tmp_path: Path) -> None:
+    fresh = PointFiles(tmp_path, "fresh")
+    assert num_replicas(50.0, promise(), points) == num_replicas(50.0, promise(), fresh)
+    aims = promise()
+    first, again = (
+        search_of(aims, 50.0, fresh).curve(candidate(aims)).sustained(4) for _ in range(2)
+    )
+    assert first == again
+
+
+# The proof
+
+
+def test_the_fleet_is_proved_whole(points: PointFiles) -> None:
+    aims = promise()
+    question = search_of(aims, 60.0, points)
+    one = candidate(aims, 60.0)
+    found = replicas_for(question.curve(one), 60.0)
+    assert found is not None
+    proof = prove(one, found[0], question)
+    assert proof.holds
+    assert proof.num_added == 0
+    assert proof.loss is not None
+    assert proof.loss.num_failed == 0
+    assert proof.loss.num_sent_again > 0
+    assert proof.saturates_at_per_s > 60.0
+
+
+def test_a_fleet_that_is_too_small_is_enlarged(points: PointFiles) -> None:
+    aims = promise()
+    question = search_of(aims, 60.0, points)
+    proof = prove(candidate(aims, 60.0), 2, question, with_loss=False)
+    assert proof.holds
+    assert proof.num_added == proof.num_replicas - 2 > 0
+
+
+# The command
+
+
+def answer(line: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    env = Environment(out, err, 100, is_terminal=False, colour=False)
+    return run(line.split(), env), out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("--slo-e2e 1s --slo-ttft 400ms --slo-tpot 25ms", "contradicts the other limits"),
+        ("--slo-percentile 100", "is not a percentile from 1 to 99.99"),
+        ("--slo-ttft p0:400ms", "is not a percentile"),
+        ("--slo-ttft p95:400", "400"),
+        ("--objective money", "is not an objective"),
+        ("--engine nim", "nim"),
+        ("--arrivals poison", "is not a pattern of arrivals"),
+        ("--arrivals burst", "all come at once"),
+        ("--arrivals poisson --no-verify", "says nothing beside --no-verify"),
+        ("--seed 1 --replica-tokens-per-s 2500", "says nothing beside --replica-tokens-per-s"),
+        ("--prompt-tokens lognormal:1024", "lognormal"),
+        ("--hardware gaudi2 --objective cost --commitment spot", "no spot price"),
+    ],
+)
+def test_bad_input_is_one_clear_message(line: str, says: str) -> None:
+    code, out, err = answer(f"gpus {line}")
+    assert code == 2
+    assert not out
+    assert says in err
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+
+
+def test_each_limit_may_have_its_percentile() -> None:
+    code, out, _ = answer(
+        "gpus --hardware h100-sxm-80gb --tp 1 --slo-ttft p90:400ms --slo-percentile 95 --json"
+    )
+    assert code == 0
+    answered = json.loads(out)
+    assert answered["inputs"]["slo_percentiles"] == {"ttft": 90, "tpot": 95}
+    assert [level["percentile"] for level in answered["result"]["service_levels"]] == [90, 95]
+
+
+def test_bursts_and_long_answers_leave_a_replica_less() -> None:
+    line = "gpus --hardware h100-sxm-80gb --tp 1 --slo-percentile 90 --json"
+    smooth, bursts, long = (
+        json.loads(answer(line + more)[1])["result"]["sustained"]["requests_per_s"]
+        for more in ("", " --arrivals gamma:3", " --output-tokens lognormal:512,1.0")
+    )
+    assert bursts <= smooth
+    assert long < smooth
