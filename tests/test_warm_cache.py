@@ -10,6 +10,7 @@ from capplan.accuracy.measured import MeasuredRun, read_measured, run_of_cells
 from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.accuracy.warm_cache import finds_its_prompts
+from capplan.specs.mixers import Attention
 
 _TABLE = Path(__file__).parent / "data" / "measured_runs.csv"
 _NOTE = "seed 42; QPS run in the order 32,16,8,4,1 on one server"
@@ -87,3 +88,16 @@ def test_later_vllm_reads_the_kv_format_out_of_an_nvfp4_checkpoint() -> None:
     assert settings_of(_run(**cells, engine_version="0.17.0")).kv_dtype == "fp8"
     assert settings_of(_run(**cells, engine_version="0.11.0")).kv_dtype == "bf16"
     assert settings_of(_run(**cells | {"weight_dtype": "bf16"})).kv_dtype == "bf16"
+
+
+def test_the_cpp_backend_of_tensorrt_llm_slides_no_window_by_itself() -> None:
+    cells = {"model": "mistralai/Mistral-7B-v0.1", "params_b": "7.24"}
+    whole = settings_of(_run(**cells, engine="TensorRT-LLM", engine_version="0.17"))
+    sliding = settings_of(_run(**cells))
+    windows = [
+        mixer.window
+        for settings in (whole, sliding)
+        for mixer in settings.model.mixers.values()
+        if isinstance(mixer, Attention)
+    ]
+    assert windows == [None, 4096]

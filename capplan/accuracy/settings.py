@@ -14,6 +14,7 @@ from capplan.formulas.number_formats import FORMATS
 from capplan.results.assumptions import Assumption
 from capplan.specs.editions import WeightEdition
 from capplan.specs.hardware import HardwareSpec
+from capplan.specs.mixers import Attention
 from capplan.specs.model import ModelSpec
 from capplan.specs.tensors import num_params_total, weight_bytes_per_gpu
 
@@ -107,7 +108,7 @@ class _Settings:
         tokens = self.num_batched_tokens(chunked, length)
         share = self.memory_share(tp * dp)
         return RunSettings(
-            model=self.named.spec,
+            model=self.model(),
             model_id=self.named.found.id,
             dtype=self.dtype(),
             hardware=self.hardware,
@@ -152,6 +153,25 @@ class _Settings:
             return self.named.dtype
         self.assume("weights", f"{narrow} expanded to 16 bits: no such tensor cores", "gpu")
         return f"{narrow}-weight-only"
+
+    def model(self) -> ModelSpec:
+        """TensorRT-LLM's C++ backend attends to everything unless `max_attention_window` is given.
+
+        Its documentation (gpt_attention, sliding window attention): the window is an option of
+        the runtime, not read out of the model.
+        """
+        spec = self.named.spec
+        if self.engine.kind != "tensorrt-llm" or self.engine.is_pytorch:
+            return spec
+        whole = {
+            name: mixer.model_copy(update={"window": None})
+            for name, mixer in spec.mixers.items()
+            if isinstance(mixer, Attention) and mixer.window and not mixer.chunked
+        }
+        if len(whole) != len(spec.mixers):  # layers of several kinds are told apart
+            return spec
+        self.assume("attention", "over the whole context: no window was given", "engine")
+        return spec.model_copy(update={"mixers": whole})
 
     def gpu_class(self) -> tuple[int, int]:
         row = self.profile.gpu_class(self.hardware.visible_memory_bytes, self.hardware.name)
