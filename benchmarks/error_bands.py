@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import json
 import math
 import pickle
 from collections import defaultdict
@@ -181,13 +182,7 @@ def report(name: str, tested: Sequence[Tested], stretch: float) -> None:
 
 
 def write(table: BandTable, source: str) -> None:
-    """The table as YAML, one line a cell."""
-    lines = [
-        "# Written by benchmarks/error_bands.py: measured / predicted, by kind of row.",
-        f"coverage: {table.coverage:g}",
-        f"sources: [{source!r}]",
-        "cells:",
-    ]
+    """The table as JSON, one line a cell."""
     ordered = sorted(
         table.cells,
         key=lambda cell: (
@@ -195,14 +190,15 @@ def write(table: BandTable, source: str) -> None:
             str(cell.experts), str(cell.several_gpus), str(cell.loaded),
         ),
     )  # fmt: skip
-    for cell in ordered:
-        fields = cell.model_dump(exclude_none=True)
-        shown = ", ".join(
-            f"{name}: {str(value).lower() if isinstance(value, bool) else value}"
-            for name, value in fields.items()
-        )
-        lines.append(f"  - {{{shown}}}")
-    FILE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    head = {
+        "note": "Written by benchmarks/error_bands.py: measured / predicted, by kind of row.",
+        "coverage": COVERAGE,
+        "sources": [source],
+    }
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in head.items()]
+    cells = ",\n".join(f"    {json.dumps(cell.model_dump(exclude_none=True))}" for cell in ordered)
+    text = "\n".join(["{", *lines, '  "cells": [', cells, "  ]", "}"])
+    FILE.write_text(text + "\n", encoding="utf-8")
 
 
 def read_predictions(path: Path) -> dict[str, dict[str, float]]:

@@ -97,9 +97,9 @@ _EXTREME = {
 COMMAND: Any = typer.main.get_command(app)
 
 
-# What is asked of these sets what they cost, or what lies in the folder that is checked;
-# `test_simulate` and `tests/check` have bad input of their own.
-SIMULATING = {"simulate", "pareto", "check"}
+# What is asked of these sets what they cost, or what lies in the folder that is checked, or they
+# read the whole catalogue (doctor); `test_simulate` and `tests/check` have bad input of their own.
+COSTLY = {"simulate", "pareto", "check", "doctor"}
 
 
 def _options() -> dict[str, list[str]]:
@@ -107,7 +107,7 @@ def _options() -> dict[str, list[str]]:
     commands: dict[str, Any] = COMMAND.commands
     found = {}
     for name in commands:
-        if name in SIMULATING:
+        if name in COSTLY:
             continue
         parameters = getattr(commands[name], "params", [])
         taking = [p.opts[0] for p in parameters if p.opts[0].startswith("--") and not p.is_flag]

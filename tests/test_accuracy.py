@@ -162,9 +162,9 @@ def test_accelerators_by_name(tmp_path: Path, name: str, found: str) -> None:
 @pytest.mark.parametrize(
     ("engine", "version", "date", "kind", "scheduler", "first"),
     [
-        ("vLLM", "0.7.3", "", "vllm", "vllm-v0", "0.1"),
+        ("vLLM", "0.7.3", "", "vllm", "vllm-v0", "0.5.4"),
         ("vLLM", "0.11.0", "", "vllm", "vllm-v1", "0.8.5"),
-        ("vLLM", "", "2024-10", "vllm", "vllm-v0", "0.1"),
+        ("vLLM", "", "2024-10", "vllm", "vllm-v0", "0.5.4"),
         ("vLLM (ROCm)", "0.9.1", "", "vllm", "vllm-v1", "0.8.5"),
         ("vLLM", "vLLM 0.4.3+rocm614, PyTorch 2.3.0", "2024-08", "vllm", "vllm-v0", "0.1"),
         ("TensorRT-LLM", "TensorRT 10.2.0, CUDA 12.4", "2024-08-28", "tensorrt-llm",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
 from commands import run_command
 
 from capplan.performance.bands import BandKey, band_for
+from capplan.planner.bands import gpus_band
 from capplan.render.bands import durations, inside_note
 from capplan.results.bands import BandedFigure, ErrorBand
 
@@ -72,6 +74,16 @@ def test_a_server_that_is_far_from_full_serves_what_is_offered() -> None:
 def test_what_was_never_measured_says_so() -> None:
     _, text = run_command("simulate --hardware gaudi3 --qps 2 --num-requests 300", width=80)
     assert "not measured: the" in " ".join(text.split())
+
+
+def test_gpus_at_the_ends_of_the_throughput_band() -> None:
+    key = BandKey("hopper", "vllm-v1", experts=False, several_gpus=False, loaded=True)
+    band = band_for("throughput", key)
+    found = gpus_band(20, 2, 100.0, 10.0, key)
+    assert found.low == 2 * math.ceil(10 / band.high_ratio)
+    assert found.high == 2 * math.ceil(10 / band.low_ratio)
+    # Memory is needed however quick they are.
+    assert gpus_band(20, 2, 100.0, 10.0, key, least_gpus=20).low == 20
 
 
 BAND = BandedFigure.of(

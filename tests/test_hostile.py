@@ -144,14 +144,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("hostile")
 
 
-@pytest.fixture
-def elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in the repository: `capplan check` would review all of it, example after example."""
-    empty = folder / "empty"
-    empty.mkdir(exist_ok=True)
-    monkeypatch.chdir(empty)
-
-
 # Option values and command lines
 
 
@@ -160,21 +152,18 @@ def test_every_planning_command_is_thrown_at() -> None:
     assert {"--qps", "--tp", "--model", "--hardware", "--reserve"} <= set(OPTIONS["gpus"])
 
 
-@pytest.mark.usefixtures("elsewhere")
 @thrown(2_400)
 @given(bad_options())
 def test_nasty_option_values(arguments: list[str]) -> None:
     outcome_of(*arguments)
 
 
-@pytest.mark.usefixtures("elsewhere")
 @thrown(700)
 @given(command_lines)
 def test_arbitrary_command_lines(arguments: list[str]) -> None:
     outcome_of(*arguments)
 
 
-@pytest.mark.usefixtures("elsewhere")
 @thrown(900)
 @given(extreme_options())
 def test_extreme_values_are_answered_or_refused(arguments: list[str]) -> None:

@@ -100,11 +100,13 @@ def _run(
     front_end_s = 0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens)
     client = Client(lengths, front_end_s)
     steps = server.steps if record is None else record.watched(server.steps)
-    loop = make_loop(settings, steps, kv_tokens, lengths, client.finished, record)
+    warm = load.finds_prompts and settings.engine.scheduler == "vllm-v1"
+    loop = make_loop(settings, steps, kv_tokens, lengths, client.finished, record, cached=warm)
+    start = client.warm_up(loop) if warm else 0.0
     if load.kind == "closed":
         timings = client.run_closed(loop, load.concurrency)
     else:
-        timings = client.run_open(loop, _arrivals(load, seed))
+        timings = client.run_open(loop, [start + when for when in _arrivals(load, seed)])
     if record is not None:
         record.weigh(timings, lengths)
     return lengths, timings

@@ -11,6 +11,7 @@ from typing import Literal
 
 from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.mlperf import LatencyLimits, limits_of
+from capplan.accuracy.warm_cache import finds_its_prompts
 from capplan.errors import UnsupportedError
 from capplan.results.assumptions import Assumption
 
@@ -61,6 +62,7 @@ class Load:
     least_duration_s: float  # of a benchmark that goes on so long
     steady_from: int  # requests before it are sent and not counted in latencies
     limits: LatencyLimits | None  # within which the benchmark sought the highest rate
+    finds_prompts: bool  # in the KV cache, from an earlier run
     assumptions: tuple[Assumption, ...]
 
     def lengths(self, seed: int = 0) -> list[tuple[int, int]]:
@@ -101,6 +103,7 @@ class _Load:
             least_duration_s=self.least_duration_s(),
             steady_from=self.steady_from(kind, concurrency),
             limits=self.limits(),
+            finds_prompts=self.finds_prompts(),
             assumptions=tuple(self.assumptions),
         )
 
@@ -184,6 +187,13 @@ class _Load:
             return 0
         self.assume("first burst", "not measured", "dataset")
         return concurrency
+
+    def finds_prompts(self) -> bool:
+        found = finds_its_prompts(self.run)
+        if found:
+            what = "found in the cache: the run before sent the same to this server"
+            self.assume("prompts", what, "settings_notes")
+        return found
 
     def limits(self) -> LatencyLimits | None:
         found = limits_of(self.run)

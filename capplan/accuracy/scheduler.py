@@ -29,6 +29,7 @@ def make_loop(
     lengths: Items[tuple[int, int]],
     on_finish: Callable[[RequestRecord], object],
     watch: Watch | None = None,
+    cached: bool = False,
 ) -> ReplicaLoop:
     """A replica at rest. Copies of the attention and pipeline stages take a batch each: their
     slots, budgets and blocks are added up.
@@ -39,7 +40,8 @@ def make_loop(
     longest = max(prompt + output for prompt, output in lengths)
     longest_prompt = max(prompt for prompt, _ in lengths)
     everything = sum(prompt + output for prompt, output in lengths)
-    held = min(kv_tokens, everything + _BLOCK_SIZE * len(lengths))
+    # Prompts that are to be found again need room beside those that run.
+    held = min(kv_tokens, (1 + cached) * (everything + _BLOCK_SIZE * len(lengths)))
     num_blocks = max(int(held // _BLOCK_SIZE), -(-longest // _BLOCK_SIZE) + 1)
     slots = settings.max_num_seqs * copies
     budget = settings.max_num_batched_tokens * copies
@@ -51,7 +53,7 @@ def make_loop(
             max_num_batched_tokens=budget if settings.chunked_prefill else max(budget, longest),
             max_model_len=max(settings.max_model_len, longest + 1),
             enable_chunked_prefill=settings.chunked_prefill,
-            enable_prefix_caching=False,  # prompts of benchmarks share nothing
+            enable_prefix_caching=cached,  # else prompts of benchmarks share nothing
             async_scheduling=settings.async_scheduling,
         )
         return Replica(config, steps, on_finish, watch=watch)

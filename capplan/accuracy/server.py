@@ -15,6 +15,7 @@ from capplan.performance.step import StepModel
 from capplan.simulator.model_step_time import ModelStepTime
 from capplan.specs.engine_performance import engine_performance
 
+_RAISED_SHARE = 0.95  # as vLLM's documents and recipes raise it
 _LAST_CPP = (0, 20)  # of TensorRT-LLM: later ones run on PyTorch
 _EXPERT_FAMILIES = {
     "marlin": "marlin",
@@ -45,7 +46,11 @@ class Server:
         likely = self._held(self.deployment.pool, context_tokens)
         if likely >= longest_tokens:
             return likely, None
-        most = max(self._held(self.deployment.most_pool, context_tokens), longest_tokens)
+        most = self._held(self.deployment.most_pool, context_tokens)
+        if most < longest_tokens:
+            # All that is known: more than one request, less than all that the weights leave.
+            beside = self._held(self.deployment.pool_beside_weights, context_tokens)
+            most = max(longest_tokens, (longest_tokens + beside) / 2)
         return most, f"{most:,.0f} tokens: the estimate of {likely:,.0f} would not have run"
 
     def _held(self, pool: KvPool, context_tokens: float) -> float:
@@ -132,6 +137,17 @@ def _step_model(
 
 
 def _deployment(settings: RunSettings) -> Deployment:
+    """With its flags; where they are not known and vLLM would not start so, with more memory.
+
+    The pool must hold a request of `max_model_len`. The error message says what to do about it,
+    first of all to raise `gpu_memory_utilization`.
+    """
+    found = _with_share(settings, settings.memory_share)
+    raised = settings.flags_unknown and settings.engine.kind == "vllm" and not found.starts
+    return _with_share(settings, max(settings.memory_share, _RAISED_SHARE)) if raised else found
+
+
+def _with_share(settings: RunSettings, memory_share: float) -> Deployment:
     engine = KvEngine(
         profile=settings.engine.profile,
         dtype=settings.dtype,
@@ -139,7 +155,7 @@ def _deployment(settings: RunSettings) -> Deployment:
         tp=settings.tp,
         pp=settings.pp,
         dp=settings.dp,
-        memory_share=settings.memory_share,
+        memory_share=memory_share,
         max_model_len=settings.max_model_len,
         max_num_seqs=settings.max_num_seqs,
         max_num_batched_tokens=settings.max_num_batched_tokens,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from capplan.formulas.number_formats import FORMATS
 from capplan.results.assumptions import Assumption
 from capplan.specs.editions import WeightEdition
 from capplan.specs.hardware import HardwareSpec
+from capplan.specs.mixers import Attention
 from capplan.specs.model import ModelSpec
 from capplan.specs.tensors import num_params_total, weight_bytes_per_gpu
 
@@ -27,7 +27,10 @@ _BENCH_MAX_NUM_TOKENS = 8192
 _TGI_PREFILL_TOKENS = 4096
 # Of an unknown degree, the least at which weights leave this share of memory for the rest.
 _MOST_WEIGHTS_FRACTION = 0.65
+_MOST_LOADED = 0.92  # with anything left to run in
+_DEGREES = (1, 2, 4, 8, 16)
 _TRTLLM_FREE_FRACTION = 0.9
+_AUTO_READS_CHECKPOINT = (0, 13)  # by its source; older ones not looked at
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class RunSettings:
     max_num_seqs: int
     max_num_batched_tokens: int
     max_model_len: int
+    flags_unknown: bool
     chunked_prefill: bool
     async_scheduling: bool
     scheduler_recv_interval: int
@@ -104,7 +108,7 @@ class _Settings:
         tokens = self.num_batched_tokens(chunked, length)
         share = self.memory_share(tp * dp)
         return RunSettings(
-            model=self.named.spec,
+            model=self.model(),
             model_id=self.named.found.id,
             dtype=self.dtype(),
             hardware=self.hardware,
@@ -120,6 +124,7 @@ class _Settings:
             max_num_seqs=self.num_seqs(),
             max_num_batched_tokens=tokens,
             max_model_len=length,
+            flags_unknown=self.flags_unknown(),
             chunked_prefill=chunked,
             async_scheduling=self.asynchronous(),
             scheduler_recv_interval=self.recv_interval(),
@@ -149,6 +154,25 @@ class _Settings:
         self.assume("weights", f"{narrow} expanded to 16 bits: no such tensor cores", "gpu")
         return f"{narrow}-weight-only"
 
+    def model(self) -> ModelSpec:
+        """TensorRT-LLM's C++ backend attends to everything unless `max_attention_window` is given.
+
+        Its documentation (gpt_attention, sliding window attention): the window is an option of
+        the runtime, not read out of the model.
+        """
+        spec = self.named.spec
+        if self.engine.kind != "tensorrt-llm" or self.engine.is_pytorch:
+            return spec
+        whole = {
+            name: mixer.model_copy(update={"window": None})
+            for name, mixer in spec.mixers.items()
+            if isinstance(mixer, Attention) and mixer.window and not mixer.chunked
+        }
+        if len(whole) != len(spec.mixers):  # layers of several kinds are told apart
+            return spec
+        self.assume("attention", "over the whole context: no window was given", "engine")
+        return spec.model_copy(update={"mixers": whole})
+
     def gpu_class(self) -> tuple[int, int]:
         row = self.profile.gpu_class(self.hardware.visible_memory_bytes, self.hardware.name)
         return row.max_num_seqs, row.max_num_batched_tokens
@@ -164,6 +188,11 @@ class _Settings:
         tp = run.tp or (self.least_tp(gpus) if run.ep is None else gpus // pp)
         if run.tp is None:
             self.assume("tensor parallel", f"{tp}: the least that fits", "tp")
+        elif not self.fits(tp * pp, 1.0):
+            # The run took place: the row counts its GPUs wrongly.
+            tp = next((more for more in _DEGREES if self.fits(more * pp, _MOST_LOADED)), tp)
+            gpus = max(gpus, tp * pp)
+            self.assume("GPUs", f"{tp}, as the weights do not fit {run.tp}", "tp")
         if run.num_gpus is None:
             self.assume("GPUs", str(tp * pp), "num_gpus")
             gpus = tp * pp
@@ -172,19 +201,15 @@ class _Settings:
 
     def least_tp(self, gpus: int) -> int:
         """Powers of two up to what the run had; beyond it where the weights cannot fit at all."""
-        memory = self.hardware.visible_memory_bytes
-        fits: Callable[[int, float], bool] = lambda tp, share: (  # noqa: E731
-            weight_bytes_per_gpu(self.named.spec, tp, self.named.dtype) <= share * memory
-        )
         domain = min(gpus, self.hardware.node.gpus if gpus > self.hardware.node.gpus else gpus)
-        degrees = [tp for tp in (1, 2, 4, 8, 16) if tp <= domain and gpus % tp == 0]
+        degrees = [tp for tp in _DEGREES if tp <= domain and gpus % tp == 0]
         for tp in degrees:
-            if fits(tp, _MOST_WEIGHTS_FRACTION):
+            if self.fits(tp, _MOST_WEIGHTS_FRACTION):
                 return tp
-        if fits(degrees[-1], 0.92):
+        if self.fits(degrees[-1], _MOST_LOADED):
             return degrees[-1]
-        for tp in (1, 2, 4, 8, 16):
-            if tp > degrees[-1] and fits(tp, _MOST_WEIGHTS_FRACTION):
+        for tp in _DEGREES:
+            if tp > degrees[-1] and self.fits(tp, _MOST_WEIGHTS_FRACTION):
                 self.assume("GPUs", f"{tp}, as the weights do not fit {gpus}", "num_gpus")
                 return tp
         raise UnsupportedError(
@@ -192,9 +217,18 @@ class _Settings:
             f"{self.hardware.name}"
         )
 
+    def fits(self, num_shards: int, fraction: float) -> bool:
+        """Whether weights in so many parts take at most this fraction of a GPU."""
+        memory = self.hardware.visible_memory_bytes
+        size = weight_bytes_per_gpu(self.named.spec, num_shards, self.named.dtype)
+        return size <= fraction * memory
+
     def kv_dtype(self) -> str:
         text, activations = self.run.kv_dtype, self.named.spec.activation_dtype
         if "fp8" in text and "not fp8" not in text:
+            return "fp8"
+        if text.startswith("auto") and self.stores_kv_scales():
+            self.assume("kv dtype", "fp8, as `auto` reads it out of ModelOpt's NVFP4", "kv_dtype")
             return "fp8"
         if text:
             return activations if activations in ("bf16", "fp16") else "bf16"
@@ -208,11 +242,26 @@ class _Settings:
         wide = activations if activations in ("bf16", "fp16") else "bf16"
         return self.or_default("kv_dtype", None, wide)
 
+    def stores_kv_scales(self) -> bool:
+        """Later vLLM resolves `auto` by the checkpoint's `kv_cache_quant_algo`.
+
+        vllm/utils/torch_utils.py, resolve_kv_cache_dtype_string; ModelOpt's NVFP4 says FP8.
+        """
+        narrow = self.named.dtype or self.named.spec.stored_format
+        version = self.engine.version
+        later = version is not None and version >= _AUTO_READS_CHECKPOINT
+        return self.engine.kind == "vllm" and later and narrow.split("-")[0] == "nvfp4"
+
     def memory_share(self, gpus: int) -> float:
         default = self.profile.memory_share(gpus)
         if self.engine.kind == "tensorrt-llm":
             default = _TRTLLM_FREE_FRACTION
         return self.or_default("gpu_memory_fraction", self.run.gpu_memory_fraction, default)
+
+    def flags_unknown(self) -> bool:
+        """Whether the row's share of memory and longest request are only the engine's defaults."""
+        guessed = self.run.columns.get("defaulted_fields", "").startswith("all")
+        return self.run.max_model_len is None and (guessed or self.run.gpu_memory_fraction is None)
 
     def chunked(self, length: int) -> bool:
         if self.engine.scheduler in ("tensorrt-llm", "tgi", "turbomind"):

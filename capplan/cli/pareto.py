@@ -19,7 +19,8 @@ from capplan.planner.pareto import SWEEPS, pareto, serving_at
 from capplan.planner.simulate import SimulateQuestion
 from capplan.render.screen import Screen
 from capplan.results.pareto import ParetoInputs
-from capplan.specs.plan import DEFAULT_SLO_PERCENTILE, read_plan
+from capplan.specs.percentiles import DEFAULT_SLO_PERCENTILE
+from capplan.specs.plan import read_plan
 
 SCHEMA = "capplan.pareto/1"
 DEFAULT_VALUES = {

@@ -45,7 +45,7 @@ def _run(arguments: list[str], env: Environment) -> int:
             return EXIT_FINE
         # typer prints help to sys.stdout, wherever that leads.
         with redirect_stdout(env.stdout):
-            code = app(arguments, prog_name="capplan", standalone_mode=False)
+            code = _app_for(arguments)(arguments, prog_name="capplan", standalone_mode=False)
         env.stdout.flush()
         return code if isinstance(code, int) else EXIT_FINE
     except CapplanError as error:
@@ -71,6 +71,31 @@ def _run(arguments: list[str], env: Environment) -> int:
             raise
         _report(env, _usage_error(error, arguments), as_json)
         return EXIT_ERROR
+
+
+def _app_for(arguments: list[str]) -> typer.Typer:
+    """The application with the one command that is asked for, where it is plain which.
+
+    typer builds every command's parser before it looks which one is meant: that took longer than
+    reading the catalogue.
+    """
+    first = arguments[0] if arguments else ""
+    if not isinstance(app, typer.Typer):  # built already, by somebody who runs many lines
+        return app
+    if first == "explain":  # parses what follows as the command that it names
+        return app
+    own = [info for info in app.registered_commands if _name_of(info) == first]
+    if not own:
+        return app
+    slim = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    slim.registered_callback = app.registered_callback
+    slim.registered_commands = own
+    slim.info = app.info
+    return slim
+
+
+def _name_of(info: Any) -> str:
+    return str(info.name or getattr(info.callback, "__name__", "").replace("_", "-"))
 
 
 def _drop_stdout() -> None:

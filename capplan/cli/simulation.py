@@ -31,7 +31,8 @@ from capplan.simulator.traffic.traffic import Traffic
 from capplan.simulator.yardstick import Limit
 from capplan.specs.documents import Document
 from capplan.specs.fields import SpecError
-from capplan.specs.plan import DEFAULT_SLO_PERCENTILE, Plan, SloLimit, Slos, read_plan
+from capplan.specs.percentiles import DEFAULT_SLO_PERCENTILE
+from capplan.specs.plan import Plan, SloLimit, Slos, read_plan
 from capplan.specs.plan_variants import variant_named
 from capplan.specs.traffic import TrafficSpec
 

@@ -9,7 +9,7 @@ from capplan import units
 from capplan.cli.inputs import Inputs
 from capplan.errors import CapplanError
 from capplan.planner import question as q
-from capplan.specs.plan import DEFAULT_SLO_PERCENTILE
+from capplan.specs.percentiles import DEFAULT_SLO_PERCENTILE
 
 KEYS = ("ttft", "tpot", "e2e")
 _DEFAULT_S = {"ttft": q.DEFAULT_SLO_TTFT_S, "tpot": q.DEFAULT_SLO_TPOT_S}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from capplan.errors import CapplanError
 from capplan.performance.overheads import EngineOverheads
 from capplan.performance.rates import AllReduceRate, Rates
-from capplan.specs.calibration import CalibrationSpec
+
+if TYPE_CHECKING:  # most answers take no calibration
+    from capplan.specs.calibration import CalibrationSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,18 @@ class Deployment:
     def most_pool(self) -> KvPool:
         return self.pool_of([budget.pool_high_bytes for budget in self.budgets])
 
+    @cached_property
+    def pool_beside_weights(self) -> KvPool:
+        """Where nothing but weights, and what the engine leaves free, took memory: a bound."""
+        kept = ("weights", "left free")
+        return self.pool_of(
+            [
+                budget.visible_bytes
+                - sum(term.likely_bytes for term in budget.terms if term.name in kept)
+                for budget in self.budgets
+            ]
+        )
+
     def checked(self, pool: KvPool) -> KvPool:
         """A pool as the start-up check sees it: some versions lay all layers on one stage's GPU."""
         if self.engine.pp == 1 or not self.engine.profile.whole_model_startup_check:

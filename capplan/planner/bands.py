@@ -1,93 +1,17 @@
-"""Error bands of what a plan predicts: which one each figure takes, and how near to full it is."""
+"""The error band that each figure of a plan takes."""
 
 from __future__ import annotations
 
-from capplan.performance.bands import BandKey, band_for, band_key
-from capplan.performance.batch import Chunk
-from capplan.planner.serving import Serving
+from math import ceil
+
+from capplan.performance.bands import BandKey, band_for
 from capplan.results.bands import BandedFigure
-from capplan.results.simulate import Latency, SimulateResult
+
+# Whose bands stand where no engine is named: the newest of those that were measured most.
+BAND_ENGINE = "vllm-v1"
 
 
-def simulated_bands(
-    serving: Serving, result: SimulateResult, num_users: int | None
-) -> tuple[BandedFigure, ...]:
-    """Of every latency and the throughput of a run; ``num_users`` of a closed loop."""
-    if not result.num_measured or not result.output_tokens_per_s:
-        return ()
-    used = _utilisation(serving, result, num_users)
-    key = key_of(serving, used)
-    by_key = {latency.key: latency for latency in result.latencies}
-    found = [
-        figure
-        for latency in result.latencies
-        for figure in _of_latency(latency, by_key.get("ttft"), key)
-    ]
-    # Below capacity an open loop is served as fast as it comes, however quick the server.
-    is_held = num_users is None and not result.saturation.saturated
-    fullness = used if is_held else None
-    return (*found, _throughput(result.output_tokens_per_s, fullness, key))
-
-
-def key_of(serving: Serving, utilisation: float) -> BandKey:
-    """The kind of rows that a replica is like."""
-    deployment = serving.deployment
-    return band_key(
-        deployment.model, deployment.hardware, serving.scheduler, deployment.num_gpus, utilisation
-    )
-
-
-def requests_per_s_when_full(serving: Serving, result: SimulateResult) -> float:
-    """What one replica carries with every seat taken: one step of the steady state.
-
-    Each finished request makes room for a prompt, so that a step reads batch / output prompts
-    beside its decodes. Lengths and prefix hits are those of the run.
-    """
-    served = result.requests_per_s
-    output = max(1.0, result.output_tokens_per_s / served)
-    prompt = result.prompt_tokens_per_s / served
-    read = max(1.0, prompt * (1 - (result.usage.prefix_hit_fraction or 0.0)))
-    budget = serving.config.max_num_batched_tokens
-    batch = min(held_requests(serving, result), budget / (1 + read / output))
-    reads = serving.steps.uniform_reads(batch, round(prompt + output / 2))
-    whole, rest = divmod(batch / output, 1.0)
-    part = Chunk(max(1, round(rest * read)), round((1 - rest) * read / 2))
-    chunks = [*[Chunk(round(read))] * int(whole), part]
-    return batch / output / serving.steps.mixed(batch, reads, chunks).total_s
-
-
-def held_requests(serving: Serving, result: SimulateResult) -> float:
-    """Requests of the run's mean length that seats and KV of one replica hold; at least one."""
-    tokens = (result.prompt_tokens_per_s + result.output_tokens_per_s) / result.requests_per_s
-    fit = serving.config.usable_blocks * serving.config.block_size / max(1.0, tokens)
-    return max(1.0, min(float(serving.config.slots), fit))
-
-
-def _utilisation(serving: Serving, result: SimulateResult, num_users: int | None) -> float:
-    """As the bands' rows count it: a closed loop's users over what seats and KV hold, an open
-    loop's rate over what the replicas carry."""
-    state = result.saturation
-    if state.saturated or not result.requests_per_s:
-        return 1.0
-    if num_users is not None:
-        return num_users / serving.num_replicas / held_requests(serving, result)
-    capacity_per_s = serving.num_replicas * requests_per_s_when_full(serving, result)
-    return max(state.offered_per_s, state.served_per_s) / capacity_per_s
-
-
-def _of_latency(latency: Latency, ttft: Latency | None, key: BandKey) -> list[BandedFigure]:
-    values = [("mean", 0.0, latency.mean_s)]
-    values += [(f"P{p.percentile:g}", p.percentile, p.value_s) for p in latency.percentiles]
-    first = {f"P{p.percentile:g}": p.value_s for p in ttft.percentiles} if ttft else {}
-    first["mean"] = ttft.mean_s if ttft else None
-    return [
-        _of_value(latency.key, statistic, percentile, value, first.get(statistic), key)
-        for statistic, percentile, value in values
-        if value is not None
-    ]
-
-
-def _of_value(
+def latency_band(
     figure: str, statistic: str, percentile: float, value: float, ttft_s: float | None, key: BandKey
 ) -> BandedFigure:
     """Waiting is most of a late first token: percentiles above the median take P99's band."""
@@ -103,7 +27,7 @@ def _of_value(
     return BandedFigure.between("e2e", statistic, value, (low + rest_low, high + rest_high), tpot)
 
 
-def _throughput(tokens_per_s: float, fullness: float | None, key: BandKey) -> BandedFigure:
+def throughput_band(tokens_per_s: float, fullness: float | None, key: BandKey) -> BandedFigure:
     """``fullness``: offered over capacity, where the traffic sets the pace; no server gives more
     than is asked for, and it gives less only if its capacity lies below."""
     band = band_for("throughput", key)
@@ -113,3 +37,26 @@ def _throughput(tokens_per_s: float, fullness: float | None, key: BandKey) -> Ba
         high = tokens_per_s
     figure = "output_tokens_per_s"
     return BandedFigure.between(figure, "mean", tokens_per_s, (low, high), band)
+
+
+def gpus_band(
+    num_gpus: int,
+    gpus_per_replica: int,
+    arrival_rate_per_s: float,
+    replica_requests_per_s: float,
+    key: BandKey,
+    least_gpus: int = 0,
+) -> BandedFigure:
+    """GPUs that the rate needs if a replica carries as much as throughput's band ends say.
+
+    ``least_gpus`` are needed however quick they are: their memory is.
+    """
+    band = band_for("throughput", key)
+    slow, quick = band.around(replica_requests_per_s)
+
+    def count(requests_per_s: float) -> int:
+        return ceil(arrival_rate_per_s / requests_per_s) * gpus_per_replica
+
+    low = min(num_gpus, max(least_gpus, count(quick)))
+    high = max(num_gpus, count(slow))
+    return BandedFigure.between("num_gpus", "mean", num_gpus, (low, high), band)

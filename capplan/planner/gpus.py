@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from capplan.errors import CapplanError, UnsupportedError
+from capplan.performance.bands import BandKey, band_key
+from capplan.planner.bands import BAND_ENGINE, gpus_band, latency_band
 from capplan.planner.bounds import (
     Sizing,
     binding_of,
@@ -20,6 +22,7 @@ from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep, Replica
 from capplan.planner.suggestions import suggest
+from capplan.results.bands import BandedFigure
 from capplan.results.gpus import GpusPlan, GpusResult, ReplicaFacts, ServiceLevel, TpOption
 from capplan.specs.kv_cache import kv_bytes_per_token
 
@@ -122,6 +125,7 @@ def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...])
         busy_fraction=busy,
         busy_fraction_with_spares=busy * num_replicas / (num_replicas + question.fleet.num_spares),
         tp_options=options,
+        bands=_bands(question, sizing, operating, busy),
     )
     return with_money_and_power(answer, question, replica)
 
@@ -147,6 +151,26 @@ def _service_levels(question: Question, step: MeanStep) -> tuple[ServiceLevel, .
     if question.workload.output_tokens > 1:
         levels.append(ServiceLevel("TPOT", question.limits.slo_tpot_s, step.step_time_s))
     return tuple(levels)
+
+
+def _bands(
+    question: Question, sizing: Sizing, step: MeanStep, busy: float
+) -> tuple[BandedFigure, ...]:
+    """As of servers under the newest engine: bounds know neither engine nor queue."""
+    bounds, best = sizing.bounds, sizing.best_step
+    assert bounds is not None
+    assert best is not None
+
+    def key(utilisation: float) -> BandKey:
+        return band_key(question.model, question.hardware, BAND_ENGINE, sizing.tp, utilisation)
+
+    most, rate = most_requests_per_s(question, best), question.workload.arrival_rate_per_s
+    memory = bounds.num_gpus_memory
+    found = [gpus_band(bounds.num_gpus_combined, sizing.tp, rate, most, key(1.0), memory)]
+    found.append(latency_band("ttft", "mean", 0.0, step.ttft_s, None, key(busy)))
+    if question.workload.output_tokens > 1:
+        found.append(latency_band("tpot", "mean", 0.0, step.step_time_s, None, key(busy)))
+    return tuple(found)
 
 
 def _option(sizing: Sizing) -> TpOption:
@@ -207,6 +231,7 @@ def _base(question: Question) -> GpusPlan:
         suggestions=(),
         sustained=None,
         served_as=None,
+        bands=(),
     )
 
 

@@ -8,6 +8,9 @@ from capplan.specs.mixers import Attention, CompressedAttention, GatedDeltaNet, 
 from capplan.specs.model import ModelSpec
 
 MAX_TP = 64
+# Servers carry up to eight cards over PCIe, whatever the usual node of a card is: 8 L4 in AWS
+# g6.48xlarge, and RTX 4090 by the two and four in public benchmarks.
+PCIE_GPUS = 8
 
 
 def tp_fault(model: ModelSpec, tp: int) -> str | None:
@@ -59,9 +62,13 @@ def allowed_tps(model: ModelSpec, hardware: HardwareSpec) -> list[int]:
 
 
 def check_tp(model: ModelSpec, hardware: HardwareSpec, tp: int) -> None:
-    """Raise UnsupportedError when ``tp`` does not divide the model or leaves the fast link."""
+    """Raise UnsupportedError when ``tp`` does not divide the model or leaves the server.
+
+    What is asked for may span more cards over PCIe than the usual node has; what is searched
+    (`allowed_tps`) does not.
+    """
     fault = tp_fault(model, tp)
-    limit = domain_gpus(hardware)
+    limit = max(domain_gpus(hardware), PCIE_GPUS if hardware.pcie is not None else 1)
     if fault is None and tp > limit:
         fault = f"{hardware.name} links {limit} accelerator{'s' if limit > 1 else ''}"
     if fault is not None:

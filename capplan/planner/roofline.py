@@ -9,13 +9,11 @@ from capplan.performance.bands import band_for, band_key
 from capplan.performance.batch import Batch, Chunk
 from capplan.performance.rates import Rates, derated_rates, ideal_rates
 from capplan.performance.step import StepModel
+from capplan.planner.bands import BAND_ENGINE
 from capplan.results.bands import ErrorBand
 from capplan.results.roofline import RooflinePoint, RooflineResult
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
-
-# Bands are those of servers; a step alone is most like the newest engine's at a light load.
-BAND_ENGINE = "vllm-v1"
 
 
 def roofline(
@@ -38,6 +36,7 @@ def roofline(
         return StepModel(model, hardware, rates, tp=tp, dtype=dtype, kv_dtype=kv_dtype)
 
     ideal, derated = at(ideal_rates(hardware)), at(derated_rates(hardware, tp))
+    # A step alone is most like those of a server at a light load.
     key = band_key(model, hardware, BAND_ENGINE, tp, 0.0)
     ttft, tpot = band_for("ttft", key), band_for("tpot", key)
     points = [_prefill(ideal, derated, ttft, context) for context in contexts]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from capplan.planner.bands import simulated_bands
 from capplan.planner.engine_loop import open_engine
 from capplan.planner.serving import Serving
+from capplan.planner.simulated_bands import simulated_bands
 from capplan.results.simulate import Curves, RequestRow, SimulateResult, Timeline
 from capplan.simulator.curves import curves
 from capplan.simulator.fleet.settings import FleetSettings

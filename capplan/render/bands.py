@@ -11,10 +11,10 @@ from capplan.results.bands import BandedFigure
 
 # A band says how little is known: more digits would say more than that.
 BAND_DIGITS = 2
-THROUGHPUT = "output_tokens_per_s"
+THROUGHPUT, GPUS = "output_tokens_per_s", "num_gpus"
 NAMES = {
     "ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E", "queue": "queue wait",
-    THROUGHPUT: "output tok/s",
+    THROUGHPUT: "output tok/s", GPUS: "GPUs",
 }  # fmt: skip
 
 
@@ -27,6 +27,8 @@ def durations(low_s: float, high_s: float) -> str:
 
 def band_text(band: BandedFigure) -> str:
     """Low to high, in the figure's unit."""
+    if band.figure == GPUS:
+        return f"{band.low:,.0f} to {band.high:,.0f}"
     if band.figure != THROUGHPUT:
         return durations(band.low, band.high)
     if band.low == band.high:
@@ -37,6 +39,8 @@ def band_text(band: BandedFigure) -> str:
 
 def value_text(band: BandedFigure) -> str:
     """The figure itself."""
+    if band.figure == GPUS:
+        return shows.plural(round(band.value), "GPU")
     if band.figure == THROUGHPUT:
         return f"{shows.tokens(band.value)} output tok/s"
     statistic = "" if band.statistic == "mean" else f" {band.statistic}"
@@ -70,6 +74,24 @@ def band_table(bands: Sequence[BandedFigure], statistics: Sequence[str]) -> Tabl
     return Table(title, columns, rows, note=behind_note(bands), in_tsv=False)
 
 
+def one_each_table(bands: Sequence[BandedFigure]) -> Table:
+    """One row a figure, its value beside the band."""
+    columns = (
+        Column("figure", "", right=False),
+        Column("value", "predicted"),
+        Column("band", "low to high"),
+        Column("rows", "measured\nrows", shows.count),
+    )
+    rows = []
+    for band in bands:
+        is_count, is_mean = band.figure == GPUS, band.statistic == "mean"
+        name = NAMES[band.figure] + ("" if is_mean else f" {band.statistic}")
+        value = shows.count(round(band.value)) if is_count else shows.duration(band.value)
+        rows.append((name, value, band_text(band), band.rows))
+    title = f"How sure ({coverage(bands)} bands: of five runs like this, four lay within)"
+    return Table(title, columns, rows, note=behind_note(bands), in_tsv=False)
+
+
 def behind_note(bands: Sequence[BandedFigure]) -> str:
     """What the bands rest on, measures that share it together."""
     behind: dict[str, list[str]] = {}
@@ -77,6 +99,8 @@ def behind_note(bands: Sequence[BandedFigure]) -> str:
         if band.figure in ("itl", "e2e", "queue"):
             continue
         name = "throughput" if band.figure == THROUGHPUT else NAMES[band.figure]
+        if band.figure == GPUS:
+            name = "GPUs, by throughput"
         if band.figure == "ttft" and band.statistic not in ("mean", "P50"):
             name = "TTFT above P50"
         named = behind.setdefault(band.words, [])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from capplan.render import shows
+from capplan.render.bands import NAMES, inside_note, one_each_table
 from capplan.render.money import money_and_power
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.sizing import (
@@ -23,9 +24,9 @@ from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, Ser
 from capplan.results.gpus import GpusInputs as Inputs
 
 NOT_MEASURED = (
-    "These are roofline bounds: means, without queueing, at the achieved rates under Assumed. "
-    "They are not calibrated against serving runs yet, so they carry no error band; P99 under "
-    "bursts needs more."
+    "These are roofline bounds: means, without queueing, at the achieved rates under Assumed; P99 "
+    "under bursts needs more. Their bands are those of servers under vLLM V1: how far predictions "
+    "with engine and queue were off."
 )
 MOST_COMPARED = 16  # rows
 SIMULATED = (
@@ -88,7 +89,10 @@ def _at_risk(plan: GpusPlan) -> str:
 
 
 def _plan_tables(plan: GpusPlan, inputs: Inputs) -> list[Table]:
-    tables = [_service_levels(plan.service_levels), _bounds(plan, inputs)]
+    tables = [_service_levels(plan.service_levels)]
+    if plan.bands:
+        tables.append(one_each_table(plan.bands))
+    tables.append(_bounds(plan, inputs))
     if len(plan.tp_options) > 1:
         tables.append(_tp_options(plan))
     if plan.cost or plan.power:
@@ -100,6 +104,8 @@ def _simulated_tables(result: GpusResult, inputs: Inputs) -> list[Table]:
     assert result.sizing is not None
     several = len(result.candidates) > 1
     tables = [levels_table(result)] if result.service_levels else []
+    if result.bands:
+        tables.append(one_each_table(result.bands))
     if result.sizing.kinds:
         tables.append(kinds_table(result.sizing, several))
     if result.num_gpus is None:
@@ -118,7 +124,21 @@ def _simulated_tables(result: GpusResult, inputs: Inputs) -> list[Table]:
 
 
 def _simulated_notes(result: GpusResult, inputs: Inputs) -> list[str]:
-    return [*proof_notes(result, inputs.arrival_rate_per_s), SIMULATED]
+    return [*proof_notes(result, inputs.arrival_rate_per_s), *_inside(result), SIMULATED]
+
+
+def _inside(plan: GpusPlan) -> list[str]:
+    """Limits that lie within the band of what they limit."""
+    levels = {
+        (level.name, "mean" if level.percentile is None else f"P{level.percentile:g}"): level
+        for level in plan.service_levels
+    }
+    found = []
+    for band in plan.bands:
+        level = levels.get((NAMES[band.figure], band.statistic))
+        note = inside_note(band, level.limit_s) if level is not None else None
+        found += [note] if note else []
+    return found
 
 
 def _service_levels(levels: Sequence[ServiceLevel]) -> Table:
@@ -266,7 +286,7 @@ def _notes(plan: GpusPlan) -> list[str]:
             + (spares if plan.num_spare_replicas else "")
             + ". Waiting grows steeply towards 100 %: leave room."
         )
-    return [*notes, NOT_MEASURED]
+    return [*notes, *_inside(plan), NOT_MEASURED]
 
 
 def _next(plan: GpusPlan, inputs: Inputs) -> list[str]:

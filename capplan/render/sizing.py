@@ -184,14 +184,7 @@ def robustness_table(result: GpusResult) -> Table:
         )
         for each in sorted(sizing.variations, key=lambda each: -swings[each.what])
     ]
-    band = sizing.model_band
-    note = None
-    if band is not None:
-        note = (
-            f"The model's error: four of five measurements lie at {band.low_ratio:.2f} to "
-            f"{band.high_ratio:.2f} times what was predicted ({band.words})."
-        )
-    return Table("How the count moves, largest first", columns, rows, note=note, in_tsv=False)
+    return Table("How the count moves, largest first", columns, rows, in_tsv=False)
 
 
 def _signed(value: int) -> str:

@@ -37,10 +37,11 @@ class ErrorBand:
 class BandedFigure:
     """A predicted figure with its band, and the cell of the table that the band is from.
 
-    ``value``, ``low`` and ``high`` are seconds for latencies, tokens a second for throughput.
+    ``value``, ``low`` and ``high`` are seconds for latencies, tokens a second for throughput, and
+    a number of GPUs.
     """
 
-    figure: str  # ttft | tpot | itl | e2e | queue | output_tokens_per_s
+    figure: str  # ttft | tpot | itl | e2e | queue | output_tokens_per_s | num_gpus
     statistic: str  # mean | P50 | P99 ..
     value: float
     low: float

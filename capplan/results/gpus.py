@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from capplan.results.bands import BandedFigure
 from capplan.results.sizing import Sizing, Sustained
 
 
@@ -202,6 +203,7 @@ class GpusPlan:
     suggestions: tuple[Suggestion, ...]
     sustained: Sustained | None  # by one replica, where it was simulated
     served_as: ServedAs | None
+    bands: tuple[BandedFigure, ...]  # of the number of GPUs and of the service levels
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,9 @@ from capplan.errors import QuantityError
 from capplan.specs.clients import AdmissionSpec, ClientsSpec, FailureSpec, RouterSpec
 from capplan.specs.documents import Document, read_yaml
 from capplan.specs.fields import CountOrZero, Seconds, Spec, SpecError, Text, shown, validate
+from capplan.specs.percentiles import DEFAULT_SLO_PERCENTILE
 from capplan.specs.plan_engine import PlanEngine, VllmEngine
 from capplan.specs.traffic import TrafficSpec
-
-DEFAULT_SLO_PERCENTILE = 99.0
 
 
 def _share(value: Any) -> Any:

@@ -8,17 +8,20 @@ from math import inf
 
 from capplan.errors import UnsupportedError
 from capplan.performance.kv_engine import KvEngine
+from capplan.planner.bands import gpus_band, latency_band
 from capplan.planner.fleet import fleet_of
 from capplan.planner.gpus import plan as bounds_of
 from capplan.planner.gpus import unsupported
 from capplan.planner.money import with_money_and_power
 from capplan.planner.question import Question
+from capplan.planner.simulated_bands import key_of
 from capplan.planner.sizing.candidates import Candidate, Kinds, SearchSpace, candidates_of
 from capplan.planner.sizing.nearest import nearest
-from capplan.planner.sizing.proof import prove
+from capplan.planner.sizing.proof import prove, saturation_per_s
 from capplan.planner.sizing.robustness import Growth, at_rates, model_band, months, simulated
 from capplan.planner.sizing.search import Found, Search, Sized, search, with_fleet
 from capplan.planner.sizing.tradeoffs import trade_offs
+from capplan.results.bands import BandedFigure
 from capplan.results.gpus import GpusPlan, GpusResult, ServedAs, ServiceLevel
 from capplan.results.sizing import Kind, Level, Proof, Sizing, Variation
 
@@ -182,6 +185,7 @@ def _plan(one: Sized, proof: Proof | None, aims: Search) -> GpusPlan:
         suggestions=(),
         sustained=kind.sustained,
         served_as=_served_as(candidate),
+        bands=_bands(one, levels, fleet.num_gpus, aims.demand.peak_per_s),
     )
     plan = with_money_and_power(plan, question, candidate.replica)
     if proof is None or proof.holds:
@@ -189,6 +193,28 @@ def _plan(one: Sized, proof: Proof | None, aims: Search) -> GpusPlan:
     worst = max(levels, key=lambda level: inf if level.value_s is None else level.used_fraction)
     why = f"{proof.num_replicas:,} replicas still miss {worst.name} P{worst.percentile:g}"
     return _uncounted(plan, worst.key, worst.key, why)
+
+
+def _bands(
+    one: Sized, levels: Sequence[Level], num_gpus: int, rate_per_s: float
+) -> tuple[BandedFigure, ...]:
+    """Of the count by throughput alone, and of each limit's percentile at the planned rate."""
+    candidate, kind = one.candidate, one.kind
+    assert kind.num_replicas is not None
+    size = candidate.gpus_per_replica
+    each_per_s = rate_per_s / kind.num_replicas
+    # Replicas were added, or more were got than the rate needs: the count is taken as needed.
+    carried = max(each_per_s, kind.sustained.requests_per_s if kind.sustained else 0.0)
+    found = [gpus_band(num_gpus, size, rate_per_s, carried, key_of(candidate.serving, 1.0))]
+    key = key_of(candidate.serving, each_per_s / saturation_per_s(candidate))
+    ttft_s = next((level.value_s for level in levels if level.key == "ttft"), None)
+    for level in levels:
+        statistic = f"P{level.percentile:g}" + (f" of {level.kind}" if level.kind else "")
+        if level.value_s is not None and level.key in ("ttft", "tpot", "e2e"):
+            found.append(
+                latency_band(level.key, statistic, level.percentile, level.value_s, ttft_s, key)
+            )
+    return tuple(found)
 
 
 def _served_as(candidate: Candidate) -> ServedAs:
@@ -250,4 +276,5 @@ def _uncounted(plan: GpusPlan, binding: str, limit: str, why: str | None) -> Gpu
         price_source=None,
         cost=None,
         power=None,
+        bands=(),
     )

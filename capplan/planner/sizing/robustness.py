@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from capplan.performance.bands import band_for, band_key
+from capplan.performance.bands import band_for
 from capplan.planner.fleet import fleet_of
 from capplan.planner.question import Workload
+from capplan.planner.simulated_bands import key_of
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.objectives import usd_per_hour
 from capplan.planner.sizing.parallel import run_all
-from capplan.planner.sizing.proof import saturation_per_s
 from capplan.planner.sizing.search import Search, Sized
 from capplan.planner.sizing.sustained import replicas_for
 from capplan.results.bands import ErrorBand
@@ -25,37 +25,32 @@ BURSTINESS = (1.0, 2.0, 3.0)
 
 
 def model_band(best: Sized) -> ErrorBand:
-    """Of what a replica carries, from measured rows like it at such a load."""
-    sustained = best.kind.sustained
-    assert sustained is not None
-    serving = best.candidate.serving
-    deployment = serving.deployment
-    used = sustained.requests_per_s / saturation_per_s(best.candidate)
-    key = band_key(
-        deployment.model, deployment.hardware, serving.scheduler, deployment.num_gpus, used
-    )
-    return band_for("throughput", key)
+    """Of what a replica carries, from measured rows like it at full load."""
+    return band_for("throughput", key_of(best.candidate.serving, 1.0))
 
 
 def at_rates(best: Sized, aims: Search) -> tuple[Variation, ...]:
     """What follows from the sustained rate alone: other traffic, and a model that is wrong."""
-    sustained = best.kind.sustained
+    sustained, base = best.kind.sustained, best.kind.num_replicas
     assert sustained is not None
-    need, band = aims.demand.peak_per_s, model_band(best)
-    cases = [("traffic", "traffic", f"{f - 1:+.0%}", need * f) for f in TRAFFIC]
-    cases += [
-        ("model", f"the model is {word}", f"x {ratio:.2f}", need / ratio)
-        for word, ratio in (("pessimistic", band.high_ratio), ("optimistic", band.low_ratio))
-    ]
-    return tuple(
-        _variation(best.candidate, key, what, value, covers(sustained, rate, best, aims))
-        for key, what, value, rate in cases
-    )
+    assert base is not None
+    candidate, need, band = best.candidate, aims.demand.peak_per_s, model_band(best)
+    found = []
+    for factor in TRAFFIC:
+        num = covers(sustained, need * factor, best, aims)
+        found.append(_variation(candidate, "traffic", "traffic", f"{factor - 1:+.0%}", num))
+    for word, ratio in (("pessimistic", band.high_ratio), ("optimistic", band.low_ratio)):
+        # As the count's band has it; never on the other side of today's count.
+        num = _ceil(need / (sustained.requests_per_s * ratio))
+        num = max(num, base) if word == "optimistic" else min(num, base)
+        what, value = f"the model is {word}", f"x {ratio:.2f}"
+        found.append(_variation(candidate, "model", what, value, num))
+    return tuple(found)
 
 
 def covers(sustained: Sustained, rate_per_s: float, best: Sized, aims: Search) -> int | None:
     """Replicas for another rate; small fleets are looked up at their own size."""
-    num = max(1, -int(-(rate_per_s / sustained.requests_per_s - 1e-9) // 1))
+    num = max(1, _ceil(rate_per_s / sustained.requests_per_s))
     if num >= sustained.num_replicas or rate_per_s == aims.demand.peak_per_s:
         return num
     found = replicas_for(aims.curve(best.candidate), rate_per_s)
@@ -134,3 +129,7 @@ def months(best: Sized, aims: Search, growth: Growth | None) -> tuple[Month, ...
             Month(month, rate, fleet.num_gpus, fleet.num_bought, usd_per_hour(question, fleet))
         )
     return tuple(found)
+
+
+def _ceil(value: float) -> int:
+    return -int(-(value - 1e-9) // 1)

@@ -1,0 +1,22 @@
+"""Runs on a server that an earlier run with the same prompts has left warm.
+
+A sweep over rates that keeps its server and its seed sends the same prompts at each rate. With
+prefix caching all runs but the first find them in the KV cache, as far as that holds them: a
+prompt then costs one block instead of its length.
+"""
+
+from __future__ import annotations
+
+import re
+
+from capplan.accuracy.measured import MeasuredRun
+
+_SWEEP = re.compile(r"QPS run in the order ([\d.,]+\d) on one server")
+
+
+def finds_its_prompts(run: MeasuredRun) -> bool:
+    """Whether the row's notes say that an earlier run on this server sent the same prompts."""
+    found = _SWEEP.search(run.columns.get("settings_notes", ""))
+    if found is None or not run.prefix_caching or run.request_rate_qps is None:
+        return False
+    return run.request_rate_qps != float(found[1].split(",")[0])
