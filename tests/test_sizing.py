@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from commands import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -314,3 +316,48 @@ def test_bad_searches_are_refused(line: str, says: str) -> None:
     code, out, err = answer(f"gpus {line}")
     assert (code, out) == (2, "")
     assert says in err
+
+
+# Plans, traces, spares
+
+
+def test_a_plan_is_sized_as_it_stands() -> None:
+    """Shared prompts are found in the prefix cache: without it a replica sustains less."""
+    line = "gpus --plan capplan/examples/rag.yaml --tp 1 --slo-percentile 95 --json"
+    with contextlib.chdir(ROOT):
+        code, out, _ = answer(line)
+        without = json.loads(answer(f"{line} --no-enable-prefix-caching")[1])
+    assert code == 0
+    found = json.loads(out)
+    assert found["inputs"]["slo_ttft_s"] == 1.0
+    assert found["inputs"]["arrival_rate_per_s"] == 4
+    sustained = found["result"]["sustained"]["requests_per_s"]
+    assert sustained > without["result"]["sustained"]["requests_per_s"] * 1.2
+
+
+def test_a_trace_is_sized_for_its_busiest_minutes(tmp_path: Path) -> None:
+    file = tmp_path / "trace.csv"
+    rows = [f"{i * 10},500,50" for i in range(100)] + [f"{2000 + i},500,50" for i in range(300)]
+    file.write_text("\n".join(["timestamp,prompt_tokens,output_tokens", *rows]) + "\n")
+    code, out, err = answer(f"gpus --hardware h100-sxm-80gb --tp 1 --trace {file} --json")
+    assert code == 0, err
+    inputs = json.loads(out)["inputs"]
+    assert inputs["arrival_rate_per_s"] == pytest.approx(1.0, rel=0.01)
+    assert (inputs["prompt_tokens"], inputs["output_tokens"]) == (500, 50)
+    file.write_text("timestamp,prompt_tokens,output_tokens\n")
+    code, _, err = answer(f"gpus --trace {file}")
+    assert code == 2
+    assert "holds no request" in err
+
+
+def test_spares_follow_from_a_target() -> None:
+    line = "gpus --hardware h100-sxm-80gb --tp 1 --slo-percentile 95 --mtbf 100h --mttr 1h --json"
+    spares = []
+    for target in ("90%", "99.9%", "99.9999%"):
+        result = json.loads(answer(f"{line} --availability {target}")[1])["result"]
+        found = result["sizing"]["availability"]
+        assert found["fleet_fraction"] >= found["target_fraction"]
+        assert result["num_spare_replicas"] == found["num_spares"]
+        spares.append(found["num_spares"])
+    assert spares == sorted(spares)
+    assert spares[0] < spares[-1]

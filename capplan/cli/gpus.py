@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.gpus_asked import Asked, GpusOptions
-from capplan.cli.inputs import Inputs
+from capplan.cli.inputs import MAX_SECONDS, Inputs
 from capplan.cli.output import show
 from capplan.cli.slos import SloLimit, SloOptions, check_together, common_percentile, limits_of
 from capplan.errors import CapplanError
@@ -22,7 +23,7 @@ SCHEMA = "capplan.gpus/1"
 DEFAULT_OBJECTIVE = "cost"
 SIMULATION_ONLY = (
     "slo_percentile", "slo_goodput", "arrivals", "seed", "engine", "engine_version", "max_num_seqs",
-    "pp", "expert_parallel", "growth", "horizon", "sensitivity",
+    "availability", "mtbf", "mttr", "pp", "expert_parallel", "growth", "horizon", "sensitivity",
 )  # fmt: skip
 
 
@@ -49,18 +50,18 @@ def asked_and_answered(
 ) -> tuple[q.Question, GpusInputs, GpusResult]:
     """The question of the accelerator that was chosen, the question as shown, and the answer."""
     asked = _ask(options, _is_simulated(options), inputs)
-    result = _answered(options, asked, inputs)
+    result = _answered(asked, inputs)
     _assume_rates(asked.questions, result, inputs)
     chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
-    return chosen, _said(options, asked), result
+    return chosen, _said(asked), result
 
 
-def _answered(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
+def _answered(asked: Asked, inputs: Inputs) -> GpusResult:
     if asked.percentile is None:
         return plan_fleet(asked.questions)
     from capplan.cli.gpus_sizing import sized  # the simulator is not every answer's
 
-    return sized(options, asked, inputs)
+    return sized(asked.options, asked, inputs)
 
 
 def _is_simulated(options: GpusOptions) -> bool:
@@ -86,7 +87,7 @@ def _emitted(form: str, options: GpusOptions, inputs: Inputs) -> int:
 
     form = emit_format("--emit", form)
     asked = _ask(options, _is_simulated(options), inputs)
-    result = _answered(options, asked, inputs)
+    result = _answered(asked, inputs)
     chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
     return emit_answer(form, as_served(chosen, result), result, asked.model_id)
 
@@ -109,15 +110,31 @@ def as_served(question: q.Question, plan: GpusPlan) -> q.Question:
 
 
 def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
-    rate = inputs.rate(options.qps, options.peak_factor)
+    demand = None
+    planned_limits = False
+    if options.plan is not None or options.trace is not None:
+        from capplan.cli.gpus_plan import planned  # plans are not every answer's
+
+        given = options
+        options, demand = planned(options, inputs)
+        planned_limits = options[:3] != given[:3] or options.slo_e2e != given.slo_e2e
     slos = SloOptions(*(getattr(options, name) for name in SloOptions._fields))
-    limits = limits_of(slos, inputs)
-    prompt, prompt_text = _mean_length(
-        inputs, "--prompt-tokens", options.prompt_tokens, q.DEFAULT_PROMPT_TOKENS, "prompt"
-    )
-    output, output_text = _mean_length(
-        inputs, "--output-tokens", options.output_tokens, q.DEFAULT_OUTPUT_TOKENS, "output"
-    )
+    if demand is not None:
+        traffic = demand.traffic(1.0, 1000, 0)
+        rate = demand.peak_per_s
+        prompt = max(1, round(traffic.mean_prompt_tokens))
+        output = max(1, round(traffic.mean_output_tokens))
+        prompt_text, output_text = str(prompt), str(output)
+        limits = limits_of(slos, inputs, all_given=planned_limits)
+    else:
+        rate = inputs.rate(options.qps, options.peak_factor)
+        limits = limits_of(slos, inputs)
+        prompt, prompt_text = _mean_length(
+            inputs, "--prompt-tokens", options.prompt_tokens, q.DEFAULT_PROMPT_TOKENS, "prompt"
+        )
+        output, output_text = _mean_length(
+            inputs, "--output-tokens", options.output_tokens, q.DEFAULT_OUTPUT_TOKENS, "output"
+        )
     check_together(limits, output)
     workload = q.Workload(rate, prompt, output)
     model = inputs.model(options.model)
@@ -150,7 +167,7 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
     if options.commitment is not None or options.objective == "cost":
         require_prices(questions)  # what was asked for by name is not passed over
     percentile = common_percentile(slos, limits, inputs) if simulated else None
-    return Asked(questions, model.id, limits, percentile, prompt_text, output_text)
+    return Asked(options, questions, model.id, limits, percentile, prompt_text, output_text, demand)
 
 
 def _is_list(text: str | None, simulated: bool) -> bool:
@@ -177,7 +194,7 @@ def _mean_length(
 def _mean_limits(limits: list[SloLimit], output_tokens: int) -> q.Limits:
     """For the bounds; a limit on the whole answer alone leaves its parts as much as it can."""
     by_key = {limit.key: limit.limit_s for limit in limits}
-    whole_s = by_key.get("e2e", 0.0)
+    whole_s = by_key.get("e2e", MAX_SECONDS)
     return q.Limits(
         by_key.get("ttft", whole_s), by_key.get("tpot", whole_s / max(1, output_tokens - 1))
     )
@@ -186,9 +203,16 @@ def _mean_limits(limits: list[SloLimit], output_tokens: int) -> q.Limits:
 def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
     given = options.replica_tokens_per_s
     node = options.gpus_per_node
+    if options.availability is not None and options.spares is not None:
+        raise CapplanError("--spares says nothing beside --availability, which finds them")
     return q.FleetSettings(
+        **_reliability(options, inputs),
         num_spares=inputs.count(
-            "--spares", options.spares, q.DEFAULT_NUM_SPARES, "spare replicas", least=0
+            "--spares",
+            options.spares,
+            q.DEFAULT_NUM_SPARES,
+            None if options.availability else "spare replicas",
+            least=0,
         ),
         gpus_per_node=None if node is None else inputs.count("--gpus-per-node", node, 1, None),
         usd_per_gpu_hour=inputs.price(options.price),
@@ -206,6 +230,20 @@ def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
         if given is None
         else inputs.number("--replica-tokens-per-s", given, least=1e-3, most=1e9),
     )
+
+
+def _reliability(options: GpusOptions, inputs: Inputs) -> dict[str, Any]:
+    """What was given of how often replicas fail."""
+    found: dict[str, Any] = {}
+    if options.availability is not None:
+        share = inputs.share("--availability", options.availability, 0.0, "")
+        if share >= 1:
+            raise CapplanError("--availability: nothing is up all the time", hint="write 99.9%")
+        found["availability"] = share
+    for name, text in (("mtbf", options.mtbf), ("mttr", options.mttr)):
+        if text is not None:
+            found[f"{name}_s"] = inputs.long_duration(f"--{name}", text)
+    return found
 
 
 def _assume_rates(questions: list[q.Question], plan: GpusPlan, inputs: Inputs) -> None:
@@ -235,7 +273,8 @@ def _assume_rates(questions: list[q.Question], plan: GpusPlan, inputs: Inputs) -
         inputs.assume("memory that a process sees", "estimated", "its file: memory.visible")
 
 
-def _said(options: GpusOptions, asked: Asked) -> GpusInputs:
+def _said(asked: Asked) -> GpusInputs:
+    options = asked.options
     questions, first = asked.questions, asked.questions[0]
     limits = {limit.key: limit for limit in asked.limits}
     simulated = asked.percentile is not None
@@ -256,7 +295,9 @@ def _said(options: GpusOptions, asked: Asked) -> GpusInputs:
         else {key: each.percentile or asked.percentile for key, each in limits.items()},
         verify=simulated,
         objective=options.objective or DEFAULT_OBJECTIVE,
-        arrivals=options.arrivals or "poisson",
+        arrivals=_arrivals(asked),
+        plan=options.plan,
+        trace=options.trace,
         prompt_lengths=asked.prompt,
         output_lengths=asked.output,
         dtype=engine.dtype or first.model.stored_format,
@@ -277,6 +318,13 @@ def _said(options: GpusOptions, asked: Asked) -> GpusInputs:
         idle_power_fraction=fleet.idle_power_fraction,
         replica_output_tokens_per_s=fleet.replica_output_tokens_per_s,
     )
+
+
+def _arrivals(asked: Asked) -> str:
+    if asked.demand is None:
+        return asked.options.arrivals or "poisson"
+    kinds = {part.arrivals.text for part in asked.demand.parts}
+    return kinds.pop() if len(kinds) == 1 else "several classes"
 
 
 def _statistic(asked: Asked) -> str:

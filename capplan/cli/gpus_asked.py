@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from capplan.cli.slos import SloLimit
 from capplan.planner import question as q
+
+if TYPE_CHECKING:  # traffic is the simulator's
+    from capplan.planner.sizing.demand import Demand
 
 
 class GpusOptions(NamedTuple):
@@ -44,11 +47,16 @@ class GpusOptions(NamedTuple):
     engine: str | None = None
     engine_version: str | None = None
     max_num_seqs: str | None = None
+    plan: str | None = None
+    trace: str | None = None
     pp: str | None = None
     expert_parallel: str | None = None
     growth: str | None = None
     horizon: str | None = None
     sensitivity: bool | None = None
+    availability: str | None = None
+    mtbf: str | None = None
+    mttr: str | None = None
     verify: bool = False
     cache: bool = False
 
@@ -57,9 +65,11 @@ class GpusOptions(NamedTuple):
 class Asked:
     """The same question for each accelerator, with what only the simulation asks."""
 
+    options: GpusOptions  # with what a plan has filled in
     questions: list[q.Question]
     model_id: str
     limits: list[SloLimit]
     percentile: float | None  # None: bounds only, which speak of means
     prompt: str  # lengths as they were given
     output: str
+    demand: Demand | None = None  # of a plan or a trace

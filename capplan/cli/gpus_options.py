@@ -45,6 +45,20 @@ Growth = Annotated[
     Text, option("--growth", "SHARE/month", "Also the fleet of the months to come: 20%/month.")
 ]
 Horizon = Annotated[Text, option("--horizon", "MONTHS", "How far: 6mo or 2y [default: 6mo].")]
+Availability = Annotated[
+    Text,
+    option(
+        "--availability", "SHARE",
+        "As many spares as keep the limits for this share of the time, in place of --spares.",
+    ),
+]  # fmt: skip
+Mtbf = Annotated[
+    Text,
+    option("--mtbf", "DURATION", "Of one GPU between failures [default: 50,700 h, Llama 3's]."),
+]
+Mttr = Annotated[
+    Text, option("--mttr", "DURATION", "Until a replica that failed is back [default: 1h].")
+]
 Sensitivity = Annotated[
     bool | None,
     typer.Option(

@@ -77,6 +77,9 @@ def _objective(text: str | None) -> Objective:
 
 
 def _demand(options: GpusOptions, asked: Asked, inputs: Inputs) -> Demand:
+    if asked.demand is not None:
+        inputs.assumptions += asked.demand.traffic(1.0, 1000, 0).describe()
+        return asked.demand
     values = {"prompt": asked.prompt, "output": asked.output}
     if options.arrivals is None:
         inputs.assume("arrivals", "Poisson", "--arrivals")

@@ -30,6 +30,7 @@ MAX_TOKENS = 100_000_000
 MAX_COUNT = 100_000
 MAX_LIST = 64
 MAX_SECONDS = 7 * 86_400.0
+MAX_LIFE_S = 100 * 365 * 86_400.0
 MAX_RATE_PER_S = 1e9
 MAX_BYTES = 10**15
 
@@ -71,6 +72,11 @@ class Inputs:
             return default_s
         value = self._read(option, text, lambda t: units.parse_duration(t, positive=True))
         return self._bounded(option, text, value, MAX_SECONDS, "a week")
+
+    def long_duration(self, option: str, text: str) -> float:
+        """Seconds above zero, at most a century: what machines live for."""
+        value = self._read(option, text, lambda t: units.parse_duration(t, positive=True))
+        return self._bounded(option, text, value, MAX_LIFE_S, "100 years")
 
     def rate(self, text: str | None, factor: str | None) -> float:
         """Requests a second at the peak."""

@@ -31,9 +31,10 @@ class SloOptions(NamedTuple):
     slo_goodput: str | None = None
 
 
-def limits_of(options: SloOptions, inputs: Inputs) -> list[SloLimit]:
-    """In the order of KEYS. TTFT and TPOT have defaults, unless only --slo-e2e is given."""
-    whole_only = options.slo_e2e is not None and options[:2] == (None, None)
+def limits_of(options: SloOptions, inputs: Inputs, *, all_given: bool = False) -> list[SloLimit]:
+    """In the order of KEYS. TTFT and TPOT have defaults, unless only --slo-e2e is given, or a
+    plan has said which limits there are."""
+    whole_only = all_given or (options.slo_e2e is not None and options[:2] == (None, None))
     found: list[SloLimit] = []
     for key in KEYS:
         text: str | None = getattr(options, f"slo_{key}")

@@ -18,6 +18,11 @@ DEFAULT_OUTPUT_TOKENS = 256
 DEFAULT_SLO_TTFT_S = 0.4
 DEFAULT_SLO_TPOT_S = 0.025
 DEFAULT_NUM_SPARES = 1
+# 419 unexpected interruptions in 54 days on 16,384 H100: one in 50,700 hours of a GPU (The Llama 3
+# Herd of Models, arXiv 2407.21783, section 3.3.4).
+DEFAULT_GPU_MTBF_S = 16_384 * 54 * 86_400 / 419
+# A pod on another node, its weights loaded anew; hours where a machine must be replaced.
+DEFAULT_MTTR_S = 3600.0
 DEFAULT_PRICE_TIER = "on-demand"
 # A GPU with a model loaded and nothing to do; 60 to 120 W of 400 to 700 W are usual.
 DEFAULT_IDLE_POWER_FRACTION = 0.15
@@ -104,6 +109,9 @@ class FleetSettings:
     price_factor: float = 1.0
     idle_power_fraction: float = DEFAULT_IDLE_POWER_FRACTION
     replica_output_tokens_per_s: float | None = None  # measured by the user; replaces our model
+    availability: float | None = None  # a target: spares follow from it
+    mtbf_s: float = DEFAULT_GPU_MTBF_S  # of one GPU and what it needs
+    mttr_s: float = DEFAULT_MTTR_S
 
 
 @dataclass(frozen=True)

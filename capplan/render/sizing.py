@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from capplan.render import shows
 from capplan.render.screen import Column, Table
 from capplan.results.gpus import GpusResult, ServiceLevel
-from capplan.results.sizing import Kind, ReplicaLoss, Sizing
+from capplan.results.sizing import Availability, Kind, ReplicaLoss, Sizing
 
 MOST_KINDS = 12
+SECONDS_A_YEAR = 365.25 * 86_400
 BAR = 8  # columns of a bar, each way
 WHY_NOT = {
     "weights": "the weights do not fit",
@@ -240,11 +241,26 @@ def proof_notes(result: GpusResult, rate_per_s: float) -> list[str]:
     )
     if proof.loss is not None:
         notes.append(_loss(proof.loss))
+    if sizing.availability is not None:
+        notes.append(_availability(sizing.availability))
     return notes
 
 
+def _availability(found: Availability) -> str:
+    asked = ""
+    if found.target_fraction is not None:
+        asked = f" ({100 * found.target_fraction:.7g} % was asked for)"
+    short_s = (1 - found.fleet_fraction) * SECONDS_A_YEAR
+    return (
+        f"With {shows.plural(found.num_spares, 'spare')}{asked} too few replicas are up for "
+        f"{shows.duration(short_s)} a year, where a GPU fails every "
+        f"{found.gpu_mtbf_s / 3600:,.0f} h and a replica is back after "
+        f"{shows.duration(found.mttr_s)} (--mtbf, --mttr)."
+    )
+
+
 def _loss(loss: ReplicaLoss) -> str:
-    fate = f"{shows.plural(loss.num_sent_again, 'attempt')} failed and were sent again"
+    fate = f"{shows.plural(loss.num_sent_again, 'attempt')} failed and came again"
     if loss.num_failed:
         fate += f", {shows.plural(loss.num_failed, 'request')} got no answer"
     then = {

@@ -27,6 +27,8 @@ class GpusInputs:
     verify: bool
     objective: str
     arrivals: str
+    plan: str | None
+    trace: str | None
     prompt_lengths: str  # as given; prompt_tokens and output_tokens are their means
     output_lengths: str
     dtype: str

@@ -162,6 +162,18 @@ class Month:
 
 
 @dataclass(frozen=True, slots=True)
+class Availability:
+    """The share of time in which enough replicas are up, each failing by itself."""
+
+    gpu_mtbf_s: float
+    mttr_s: float
+    replica_fraction: float
+    num_spares: int
+    fleet_fraction: float
+    target_fraction: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Sizing:
     """How the answer was found and what proves it."""
 
@@ -172,4 +184,5 @@ class Sizing:
     proof: Proof | None
     model_band: ErrorBand | None  # of what a replica carries: measured over predicted
     variations: tuple[Variation, ...]
+    availability: Availability | None
     months: tuple[Month, ...]

@@ -9,7 +9,12 @@ from math import inf
 from capplan.errors import UnsupportedError
 from capplan.performance.kv_engine import KvEngine
 from capplan.planner.bands import gpus_band, latency_band
-from capplan.planner.fleet import fleet_of
+from capplan.planner.fleet import (
+    fleet_availability,
+    fleet_of,
+    num_spares,
+    replica_availability,
+)
 from capplan.planner.gpus import plan as bounds_of
 from capplan.planner.gpus import unsupported
 from capplan.planner.money import with_money_and_power
@@ -23,7 +28,7 @@ from capplan.planner.sizing.search import Found, Search, Sized, search, with_fle
 from capplan.planner.sizing.tradeoffs import trade_offs
 from capplan.results.bands import BandedFigure
 from capplan.results.gpus import GpusPlan, GpusResult, ServedAs, ServiceLevel
-from capplan.results.sizing import Kind, Level, Proof, Sizing, Variation
+from capplan.results.sizing import Availability, Kind, Level, Proof, Sizing, Variation
 
 # Up to so many accelerators each gets an answer of its own; of more only the best are sized.
 MOST_COMPARED = 4
@@ -63,7 +68,7 @@ def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> 
         for question in group:
             if bounds[question.hardware_id].binding == "unsupported":
                 continue
-            kinds = _candidates(question, sought)
+            kinds = _candidates(question, sought, aims.demand.own_prompt_tokens)
             candidates += kinds.able
             slow += kinds.slow
             cut += kinds.refused
@@ -82,11 +87,13 @@ def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> 
     return GpusResult.first_of([moved, *others], result.sizing)
 
 
-def _candidates(question: Question, sought: Sought) -> Kinds:
+def _candidates(question: Question, sought: Sought, own_tokens: float | None) -> Kinds:
     """Where one stage does not hold the model at any degree, more are tried unasked."""
 
     def of(space: SearchSpace) -> Kinds:
-        return candidates_of(question, sought.model_id, sought.engine, space, sought.slo_e2e_s)
+        return candidates_of(
+            question, sought.model_id, sought.engine, space, sought.slo_e2e_s, own_tokens
+        )
 
     found = of(sought.space)
     if found.able or sought.space.pps != (1,):
@@ -139,6 +146,7 @@ def _result(bounds: dict[str, GpusPlan], found: Found, aims: Search, extras: Ext
         proof=proof,
         model_band=model_band(sized[0]) if sized else None,
         variations=_variations(sized, aims, extras),
+        availability=_availability(sized[0]) if sized else None,
         months=months(sized[0], aims, extras.growth) if sized else (),
     )
     return GpusResult.first_of([*order, *rest], sizing)
@@ -149,6 +157,20 @@ def _variations(sized: Sequence[Sized], aims: Search, extras: Extras) -> tuple[V
         return ()
     found = at_rates(sized[0], aims)
     return found + simulated(sized[0], aims) if extras.sensitivity else found
+
+
+def _availability(best: Sized) -> Availability:
+    candidate, num = best.candidate, best.kind.num_replicas
+    assert num is not None
+    question, each = candidate.question, candidate.gpus_per_replica
+    return Availability(
+        gpu_mtbf_s=question.fleet.mtbf_s,
+        mttr_s=question.fleet.mttr_s,
+        replica_fraction=replica_availability(question, each),
+        num_spares=num_spares(question, num, each),
+        fleet_fraction=fleet_availability(question, num, each),
+        target_fraction=question.fleet.availability,
+    )
 
 
 def _enlarged(one: Sized, num_replicas: int) -> Sized:
@@ -164,7 +186,7 @@ def _plan(one: Sized, proof: Proof | None, aims: Search) -> GpusPlan:
     question = candidate.question
     assert kind.num_replicas is not None
     assert kind.sustained is not None
-    num, spares = kind.num_replicas, question.fleet.num_spares
+    num = kind.num_replicas
     fleet = fleet_of(question, num, candidate.gpus_per_replica)
     busy = aims.demand.peak_per_s / (num * kind.sustained.requests_per_s)
     levels = proof.levels if proof is not None else kind.sustained.levels
@@ -175,13 +197,14 @@ def _plan(one: Sized, proof: Proof | None, aims: Search) -> GpusPlan:
         binding_limit=kind.sustained.binding,
         tp=kind.tp,
         num_replicas=num,
+        num_spare_replicas=fleet.num_spares,
         num_gpus=fleet.num_gpus,
         num_nodes=fleet.num_nodes,
         gpus_per_node=fleet.gpus_per_node,
         num_gpus_rounded=fleet.num_bought,
         service_levels=tuple(_service_level(level) for level in levels),
         busy_fraction=busy,
-        busy_fraction_with_spares=busy * num / (num + spares),
+        busy_fraction_with_spares=busy * num / (num + fleet.num_spares),
         suggestions=(),
         sustained=kind.sustained,
         served_as=_served_as(candidate),

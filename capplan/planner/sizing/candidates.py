@@ -42,6 +42,7 @@ class Candidate:
     question: Question
     serving: Serving
     slo_e2e_s: float | None
+    own_prompt_tokens: float | None = None  # those that a prefix cache cannot save
 
     @property
     def gpus_per_replica(self) -> int:
@@ -49,7 +50,12 @@ class Candidate:
 
     @cached_property
     def replica(self) -> ServedReplica:
-        return ServedReplica(self.question, self.serving, self.slo_e2e_s)
+        """A bound: what may be found in the cache is."""
+        question = self.question
+        if self.own_prompt_tokens is not None and self.serving.config.enable_prefix_caching:
+            own = max(1, round(self.own_prompt_tokens))
+            question = replace(question, workload=replace(question.workload, prompt_tokens=own))
+        return ServedReplica(question, self.serving, self.slo_e2e_s)
 
     @cached_property
     def best(self) -> MeanStep | None:
@@ -146,6 +152,7 @@ def candidates_of(
     engine: KvEngine,
     space: SearchSpace,
     slo_e2e_s: float | None = None,
+    own_prompt_tokens: float | None = None,
 ) -> Kinds:
     """Kinds that could serve the question, and those that cannot with their reasons."""
     found: list[Candidate] = []
@@ -153,7 +160,9 @@ def candidates_of(
     refused: list[Kind] = []
     for serving in _servings(question, model_id, engine, space):
         try:
-            candidate = _candidate(question, serving, slo_e2e_s)
+            candidate = replace(
+                _candidate(question, serving, slo_e2e_s), own_prompt_tokens=own_prompt_tokens
+            )
         except UnsupportedError as error:
             refused.append(kind_of(question.hardware_id, serving, "unsupported", error.message))
             continue

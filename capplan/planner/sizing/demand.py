@@ -78,6 +78,23 @@ class Demand:
         assert found is not None
         return found
 
+    @cached_property
+    def own_prompt_tokens(self) -> float | None:
+        """Mean prompt tokens that no other request has: those that a prefix cache cannot save.
+
+        None where every token is its own; a trace that names shared tokens may share all but one.
+        """
+        if not any(p.chat or p.system_prompts or _shares(p) for p in self.parts):
+            return None
+        means = [
+            1.0
+            if _shares(part)
+            else resolved(part.prompt, DEFAULT_PROMPT_TOKENS, self.folder).mean_tokens
+            for part in self.parts
+        ]
+        weighted = sum(m * peak for m, peak in zip(means, self.peaks_per_s, strict=True))
+        return weighted / sum(self.peaks_per_s)
+
     def at(self, factor: float, num_requests: int) -> TrafficSpec:
         """The same requests at a multiple of the peak: common random numbers."""
         parts = [
@@ -127,6 +144,11 @@ class Demand:
         names = [each.name for each in lengths if isinstance(each, LengthFile)]
         names += [part.trace.file for part in self.parts if part.trace is not None]
         return [self.folder / name for name in names]
+
+
+def _shares(part: TrafficClass) -> bool:
+    trace = part.trace
+    return trace is not None and (trace.sessions or trace.format in ("auto", "mooncake"))
 
 
 def _file_identity(file: Path) -> tuple[str, int, int]:

@@ -26,7 +26,7 @@ WARMUP_TIMES = 2.5
 LEAST_TIMES = 5.0
 MORE_THAN_NEEDED = 1.25  # requests beyond those with which a percentile is a number
 LEAST_SAMPLES = 500
-LONGER = 4  # a run that left it open is repeated with so many times the requests
+LONGER = 3  # a run that left it open is repeated with so many times the requests
 MAX_REQUESTS = 100_000
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from capplan.planner.fleet import num_spares
 from capplan.planner.simulate import SimulateAnswer, SimulateQuestion, simulate_plan
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.search import Search
@@ -118,7 +119,8 @@ def _levels(result: SimulateResult) -> tuple[Level, ...]:
 
 def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
     """One of the replicas, spares included, dies for good in the middle of the run."""
-    num = num_replicas + fleet.candidate.question.fleet.num_spares
+    candidate = fleet.candidate
+    num = num_replicas + num_spares(candidate.question, num_replicas, candidate.gpus_per_replica)
     if num < 2:
         return None
     total, warmup_s = fleet.lengths(max(1, num - 1))

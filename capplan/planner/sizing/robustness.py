@@ -37,7 +37,7 @@ def at_rates(best: Sized, aims: Search) -> tuple[Variation, ...]:
     candidate, need, band = best.candidate, aims.demand.peak_per_s, model_band(best)
     found = []
     for factor in TRAFFIC:
-        num = covers(sustained, need * factor, best, aims)
+        num = covers(sustained, need * factor)
         found.append(_variation(candidate, "traffic", "traffic", f"{factor - 1:+.0%}", num))
     for word, ratio in (("pessimistic", band.high_ratio), ("optimistic", band.low_ratio)):
         # As the count's band has it; never on the other side of today's count.
@@ -48,13 +48,9 @@ def at_rates(best: Sized, aims: Search) -> tuple[Variation, ...]:
     return tuple(found)
 
 
-def covers(sustained: Sustained, rate_per_s: float, best: Sized, aims: Search) -> int | None:
-    """Replicas for another rate; small fleets are looked up at their own size."""
-    num = max(1, _ceil(rate_per_s / sustained.requests_per_s))
-    if num >= sustained.num_replicas or rate_per_s == aims.demand.peak_per_s:
-        return num
-    found = replicas_for(aims.curve(best.candidate), rate_per_s)
-    return None if found is None else found[0]
+def covers(sustained: Sustained, rate_per_s: float) -> int:
+    """Replicas for another rate, each with what it sustains in today's fleet."""
+    return max(1, _ceil(rate_per_s / sustained.requests_per_s))
 
 
 def simulated(best: Sized, aims: Search) -> tuple[Variation, ...]:
@@ -88,7 +84,10 @@ def _replicas(candidate: Candidate, demand: Demand, aims: Search) -> int | None:
         max(1, round(traffic.mean_output_tokens)),
     )
     own = Candidate(
-        replace(candidate.question, workload=workload), candidate.serving, candidate.slo_e2e_s
+        replace(candidate.question, workload=workload),
+        candidate.serving,
+        candidate.slo_e2e_s,
+        demand.own_prompt_tokens,
     )
     if own.best is None:
         return None
@@ -123,7 +122,7 @@ def months(best: Sized, aims: Search, growth: Growth | None) -> tuple[Month, ...
     found: list[Month] = []
     for month in range(growth.num_months + 1):
         rate = aims.demand.peak_per_s * (1 + growth.per_month) ** month
-        num = covers(sustained, rate, best, aims) or 1
+        num = covers(sustained, rate)
         fleet = fleet_of(question, num, each)
         found.append(
             Month(month, rate, fleet.num_gpus, fleet.num_bought, usd_per_hour(question, fleet))

@@ -17,7 +17,7 @@ from capplan.results.sizing import Sustained
 # of what any number gets (docs/planner.md), so that larger fleets are on the safe side.
 GROUP = 8
 # Below this share of the bound a rate is taken to pass; where the search ends there, the next.
-_SURELY = (0.5, 0.1, 0.0)
+_SURELY = (0.7, 0.35, 0.1, 0.0)
 _SLACK = 1.05  # bounds speak of means; a simulation of fixed lengths may touch them
 
 
@@ -99,7 +99,8 @@ def replicas_for(
         return None
     num = max(1, _ceil(demand_per_s / (curve.most_per_s * _SLACK)))
     while num <= most:
-        useful = 0.0 if num < GROUP else demand_per_s / most
+        # Fewer than a group are of use only if so many are enough.
+        useful = demand_per_s / (num if num < GROUP else most)
         found = curve.sustained(num, useful)
         if found is not None:
             needed = _ceil(demand_per_s / found.requests_per_s)

@@ -1,0 +1,148 @@
+"""`capplan gpus --plan` and `--trace`: what a file says, with options laid over it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from pathlib import Path
+from typing import Any
+
+from capplan import units
+from capplan.cli.gpus_asked import GpusOptions
+from capplan.cli.inputs import Inputs
+from capplan.cli.traffic import TrafficOptions, folder_of, traffic_spec
+from capplan.errors import CapplanError
+from capplan.formulas.number_formats import FORMATS
+from capplan.planner.sizing.demand import Demand
+from capplan.simulator.traffic.build import requests_of
+from capplan.specs.documents import Document
+from capplan.specs.plan import Plan, SloLimit, read_plan
+from capplan.specs.rates import ConstantRate
+from capplan.specs.traffic import TrafficSpec
+
+PEAK_WINDOW_S = 300.0
+
+
+def planned(options: GpusOptions, inputs: Inputs) -> tuple[GpusOptions, Demand]:
+    """Options that the plan has filled in, and its traffic; raises CapplanError."""
+    plan: Plan | None = None
+    document: Document | None = None
+    if options.plan is not None:
+        if not options.plan.strip() or "\0" in options.plan:
+            raise CapplanError("--plan: the name is empty")
+        plan, document = read_plan(Path(options.plan))
+    asked = TrafficOptions(
+        qps=options.qps,
+        users=None,
+        think_time=None,
+        peak_factor=options.peak_factor,
+        arrivals=options.arrivals,
+        prompt_tokens=options.prompt_tokens,
+        output_tokens=options.output_tokens,
+        trace=options.trace,
+        skip_bad_rows=None,
+        num_requests=None,
+        duration=None,
+        seed=None,
+    )
+    spec = traffic_spec(asked, plan, document, inputs)
+    folder = folder_of(options.plan, asked)
+    demand = Demand(_with_rate(spec, folder, inputs), folder)
+    return (_filled(options, plan, inputs) if plan is not None else options), demand
+
+
+def _with_rate(spec: TrafficSpec, folder: Path, inputs: Inputs) -> TrafficSpec:
+    """A trace without a rate is sized for its busiest minutes, its requests coming at random."""
+    if spec.classes or spec.trace is None or spec.rate is not None:
+        return spec
+    times = [request.arrival_s for request in requests_of(spec, 0, folder).requests()]
+    if not times:
+        raise CapplanError(f"the trace {spec.trace.file} has no requests")
+    rate, window_s = busiest(times)
+    if not rate:
+        raise CapplanError(
+            f"all requests of the trace {spec.trace.file} come at one moment",
+            hint="give the rate at which they are to come: --qps",
+        )
+    span = units.format_duration(window_s, digits=3)
+    said = f"{units.format_rate(rate, digits=3)}: its busiest {span}, of {len(times):,} requests"
+    inputs.assume("rate of the trace", said, "--qps")
+    return spec.model_copy(
+        update={"rate": ConstantRate.model_construct(kind="constant", rate=rate)}
+    )
+
+
+def busiest(times: list[float]) -> tuple[float, float]:
+    """The highest rate over a window, and the window in seconds.
+
+    >>> busiest([0.0, 1.0, 2.0, 2.5, 3.0, 1000.0])
+    (0.02, 300.0)
+    """
+    ordered = sorted(times)
+    window_s = min(PEAK_WINDOW_S, ordered[-1] - ordered[0])
+    if window_s <= 0:
+        return 0.0, 0.0
+    most = max(bisect_right(ordered, at + window_s) - i for i, at in enumerate(ordered))
+    if window_s < PEAK_WINDOW_S:
+        most -= 1  # as many gaps as the whole has
+    return round(most / window_s, 9) if most > 1 else 1 / window_s, window_s
+
+
+def _filled(options: GpusOptions, plan: Plan, inputs: Inputs) -> GpusOptions:
+    """Every option that was not given, as the plan would have it."""
+    flags, degrees = plan.engine.settings, plan.deployment
+    said = degrees.model_fields_set
+    found: dict[str, Any] = {
+        "model": plan.model,
+        "hardware": plan.hardware,
+        "engine": plan.engine.name,
+        "engine_version": plan.engine.version,
+        "dtype": _weights(flags.quantization, flags.dtype),
+        "kv_dtype": flags.kv_cache_dtype,
+        "max_num_seqs": _text(flags.max_num_seqs),
+        "max_num_batched_tokens": _text(flags.max_num_batched_tokens),
+        "gpu_memory_utilization": _text(flags.gpu_memory_utilization),
+        "block_size": _text(flags.block_size),
+        "enable_prefix_caching": flags.enable_prefix_caching,
+        "async_scheduling": flags.async_scheduling,
+        "tp": str(degrees.tp) if "tp" in said else None,
+        "pp": str(degrees.pp) if "pp" in said else None,
+        "expert_parallel": "on" if degrees.ep > 1 else None,
+        "spares": _text(degrees.spares),
+        "price": None if degrees.price is None else f"${degrees.price:.9g}",
+        **_slos(plan, inputs),
+    }
+    return options._replace(
+        **{n: v for n, v in found.items() if getattr(options, n) is None and v is not None}
+    )
+
+
+def _slos(plan: Plan, inputs: Inputs) -> dict[str, str | None]:
+    slos = plan.slos
+    if slos is None:
+        return {}
+    if slos.itl is not None:
+        inputs.assume("ITL limit", "not searched for", "capplan simulate --plan")
+    return {
+        "slo_ttft": _limit(slos.ttft),
+        "slo_tpot": _limit(slos.tpot),
+        "slo_e2e": _limit(slos.e2e),
+        "slo_percentile": f"{slos.percentile:g}",
+        "slo_goodput": _text(slos.goodput),
+    }
+
+
+def _limit(limit: SloLimit | None) -> str | None:
+    if limit is None:
+        return None
+    own = "" if limit.percentile is None else f"p{limit.percentile:g}:"
+    return f"{own}{limit.limit:.9g}s"
+
+
+def _text(value: float | None) -> str | None:
+    return None if value is None else f"{value:.9g}"
+
+
+def _weights(quantization: str | None, dtype: str | None) -> str | None:
+    if quantization is not None:
+        return quantization if quantization.lower() in FORMATS else "auto"
+    return dtype
