@@ -46,9 +46,9 @@ def candidate(aims: Promise, rate: float = 100.0, tp: int = 1) -> Candidate:
         EngineSettings(None, "bf16", tp), FleetSettings(),
     )  # fmt: skip
     engine = KvEngine(load_engine("vllm", None), None, "bf16")
-    found, refused = candidates_of(question, MODEL.id, engine, SearchSpace(tps=(tp,)))
-    assert len(found) + len(refused) == 1
-    return found[0]
+    kinds = candidates_of(question, MODEL.id, engine, SearchSpace(tps=(tp,)))
+    assert len(kinds.able) + len(kinds.refused) == 1
+    return kinds.able[0]
 
 
 def search_of(aims: Promise, rate: float, points: PointFiles) -> Search:
@@ -247,3 +247,70 @@ def test_bursts_and_long_answers_leave_a_replica_less() -> None:
     )
     assert bursts <= smooth
     assert long < smooth
+
+
+def test_several_values_are_searched() -> None:
+    line = "gpus --hardware h100-sxm-80gb --tp 1,2 --dtype auto,fp8 --slo-percentile 95 --json"
+    code, out, _ = answer(line)
+    assert code == 0
+    sizing = json.loads(out)["result"]["sizing"]
+    looked_at = {(kind["tp"], kind["dtype"]) for kind in sizing["kinds"]}
+    assert looked_at == {(1, "bf16"), (2, "bf16"), (1, "fp8"), (2, "fp8")}
+    best = sizing["kinds"][0]
+    assert best["dtype"] == "fp8"  # half of the bytes, twice the peak
+    costs = [trade["usd_per_hour"] for trade in sizing["trade_offs"]]
+    waits = [trade["e2e_s"] for trade in sizing["trade_offs"]]
+    assert costs == sorted(costs)
+    assert waits == sorted(waits, reverse=True)
+
+
+def test_growth_and_variations_never_run_backwards() -> None:
+    code, out, _ = answer(
+        "gpus --hardware h100-sxm-80gb --tp 1 --slo-percentile 95 --growth 25%/month --horizon 1y "
+        "--json"
+    )
+    assert code == 0
+    result = json.loads(out)["result"]
+    months = result["sizing"]["months"]
+    assert len(months) == 13
+    assert months[0]["num_gpus"] == result["num_gpus"]
+    counts = [month["num_gpus"] for month in months]
+    assert counts == sorted(counts)
+    assert months[12]["arrival_rate_per_s"] == pytest.approx(100 * 1.25**12)
+    less, more, pessimistic, optimistic = (v["num_gpus"] for v in result["sizing"]["variations"])
+    assert less <= result["num_gpus"] <= more
+    assert pessimistic <= optimistic
+    band = result["sizing"]["model_band"]
+    carried = result["sustained"]["requests_per_s"] * band["low_ratio"]
+    assert optimistic == math.ceil(100 / carried)
+
+
+def test_an_infeasible_question_names_the_limit_to_move() -> None:
+    code, out, _ = answer("gpus --hardware h100-sxm-80gb --tp 8 --slo-tpot 1ms --json")
+    assert code == 1
+    result = json.loads(out)["result"]
+    assert result["num_gpus"] is None
+    (suggestion,) = result["suggestions"]
+    assert suggestion["option"] == "--slo-tpot"
+    moved = suggestion["value"].replace(" ", "")
+    line = f"gpus --hardware h100-sxm-80gb --tp 8 --slo-tpot {moved} --qps 0.5 --json"
+    assert answer(line)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("--growth 20", "write it like `20%/month`"),
+        ("--growth 20%/week", "is not understood"),
+        ("--horizon 6mo", "says nothing without --growth"),
+        ("--growth 20%/month --horizon forever", "write it like `6mo`"),
+        ("--expert-parallel maybe", "none of on, off, auto"),
+        ("--tp 1,,2", "empty value"),
+        ("--max-num-seqs 0,8", "is not a whole number"),
+        ("--dtype fp8,fp9", "is not a number format"),
+    ],
+)
+def test_bad_searches_are_refused(line: str, says: str) -> None:
+    code, out, err = answer(f"gpus {line}")
+    assert (code, out) == (2, "")
+    assert says in err

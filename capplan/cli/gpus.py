@@ -22,6 +22,7 @@ SCHEMA = "capplan.gpus/1"
 DEFAULT_OBJECTIVE = "cost"
 SIMULATION_ONLY = (
     "slo_percentile", "slo_goodput", "arrivals", "seed", "engine", "engine_version", "max_num_seqs",
+    "pp", "expert_parallel", "growth", "horizon", "sensitivity",
 )  # fmt: skip
 
 
@@ -123,16 +124,16 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
     accelerators = inputs.hardware_list(options.hardware)
     engine = inputs.engine(
         model.spec,
-        dtype=options.dtype,
-        kv_dtype=options.kv_dtype,
-        tp=inputs.tp(options.tp),
+        dtype=first(options.dtype, simulated),
+        kv_dtype=first(options.kv_dtype, simulated),
+        tp=inputs.tp("auto" if _is_list(options.tp, simulated) else options.tp),
         gpu_memory=options.gpu_memory,
         utilization=options.gpu_memory_utilization,
         reserve=options.reserve,
         block_size=options.block_size,
         budget=inputs.tokens(
             "--max-num-batched-tokens",
-            options.max_num_batched_tokens,
+            first(options.max_num_batched_tokens, simulated),
             q.DEFAULT_MAX_NUM_BATCHED_TOKENS,
             "token budget of a step",
         ),
@@ -150,6 +151,15 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
         require_prices(questions)  # what was asked for by name is not passed over
     percentile = common_percentile(slos, limits, inputs) if simulated else None
     return Asked(questions, model.id, limits, percentile, prompt_text, output_text)
+
+
+def _is_list(text: str | None, simulated: bool) -> bool:
+    return simulated and text is not None and "," in text
+
+
+def first(text: str | None, simulated: bool) -> str | None:
+    """Of several values the first, for the bounds; without a search there is one."""
+    return text.split(",")[0].strip() if text is not None and simulated else text
 
 
 def _mean_length(

@@ -44,6 +44,11 @@ class GpusOptions(NamedTuple):
     engine: str | None = None
     engine_version: str | None = None
     max_num_seqs: str | None = None
+    pp: str | None = None
+    expert_parallel: str | None = None
+    growth: str | None = None
+    horizon: str | None = None
+    sensitivity: bool | None = None
     verify: bool = False
     cache: bool = False
 

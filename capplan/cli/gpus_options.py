@@ -27,3 +27,29 @@ Cache = Annotated[
     bool,
     typer.Option("--cache/--no-cache", help="Keep simulated points in the user's cache folder."),
 ]
+HardwareSearch = Annotated[
+    Text,
+    option(
+        "--hardware", "NAME[,NAME...]|all",
+        "One accelerator, several to compare, or the whole catalogue [default: a100-sxm-80gb].",
+    ),
+]  # fmt: skip
+ExpertParallel = Annotated[
+    Text,
+    option(
+        "--expert-parallel", "on|off|auto",
+        "Experts whole on the GPUs of a TP group [default: off].",
+    ),
+]  # fmt: skip
+Growth = Annotated[
+    Text, option("--growth", "SHARE/month", "Also the fleet of the months to come: 20%/month.")
+]
+Horizon = Annotated[Text, option("--horizon", "MONTHS", "How far: 6mo or 2y [default: 6mo].")]
+Sensitivity = Annotated[
+    bool | None,
+    typer.Option(
+        "--sensitivity/--no-sensitivity",
+        help="Also how the count moves with lengths, bursts and the router: a search each.",
+        show_default=False,
+    ),
+]

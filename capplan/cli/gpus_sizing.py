@@ -8,13 +8,13 @@ from pathlib import Path
 import capplan
 from capplan import units
 from capplan.cli.gpus_asked import Asked, GpusOptions
+from capplan.cli.gpus_space import growth_of, space_of
 from capplan.cli.inputs import Inputs
 from capplan.cli.progress import Progress
 from capplan.cli.traffic import checked
 from capplan.errors import CapplanError, did_you_mean
 from capplan.performance.kv_engine import KvEngine
-from capplan.planner.sizing.answer import Sought, sized_fleet
-from capplan.planner.sizing.candidates import SearchSpace
+from capplan.planner.sizing.answer import Extras, Sought, sized_fleet
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.limits import ClassLimit, Promise
 from capplan.planner.sizing.objectives import OBJECTIVES, Objective
@@ -44,7 +44,15 @@ def sized(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
     with Progress("sizing: kinds of replica") as progress:
         result = sized_fleet(
             asked.questions,
-            Sought(asked.model_id, sought, _space(options, asked), *e2e),
+            Sought(
+                asked.model_id,
+                sought,
+                space_of(options, asked),
+                slo_e2e_s=e2e[0] if e2e else None,
+                extras=Extras(
+                    bool(options.sensitivity), growth_of(options.growth, options.horizon)
+                ),
+            ),
             Search(
                 demand,
                 _promise(options, asked, inputs),
@@ -101,7 +109,6 @@ def _sought(options: GpusOptions, asked: Asked, inputs: Inputs) -> KvEngine:
     elif options.engine_version is None:
         inputs.assume("engine version", f"the newest: {profile.name}", "--engine-version")
     engine = asked.questions[0].engine
-    given = options.max_num_seqs
     return KvEngine(
         profile=profile,
         dtype=engine.dtype,
@@ -111,21 +118,12 @@ def _sought(options: GpusOptions, asked: Asked, inputs: Inputs) -> KvEngine:
         memory_share=None
         if options.gpu_memory_utilization is None
         else engine.gpu_memory_utilization,
-        max_num_seqs=None if given is None else inputs.count("--max-num-seqs", given, 1, None),
         max_num_batched_tokens=None
         if options.max_num_batched_tokens is None
         else engine.max_num_batched_tokens,
         block_size=None if options.block_size is None else engine.block_size,
         async_scheduling=options.async_scheduling,
         enable_prefix_caching=options.enable_prefix_caching,
-    )
-
-
-def _space(options: GpusOptions, asked: Asked) -> SearchSpace:  # noqa: ARG001
-    engine = asked.questions[0].engine
-    return SearchSpace(
-        tps=None if engine.tp is None else (engine.tp,),
-        dtypes=(engine.dtype,),
     )
 
 

@@ -19,7 +19,7 @@ from capplan.performance.calibration import (
 from capplan.planner import question as defaults
 from capplan.planner.question import EngineSettings
 from capplan.results.assumptions import Assumption
-from capplan.specs.catalogue import Found, load_hardware, load_model
+from capplan.specs.catalogue import Found, load_all, load_hardware, load_model
 from capplan.specs.hardware import HardwareSpec, PriceTier
 from capplan.specs.kv_cache import PACKED_MLA, has_states, has_windows
 from capplan.specs.model import ModelSpec
@@ -193,6 +193,8 @@ class Inputs:
         return load_hardware(_name("--hardware", name))
 
     def hardware_list(self, names: str | None) -> list[Found[HardwareSpec]]:
+        if names == "all":
+            return load_all(HardwareSpec, "hardware")
         parts = [None] if names is None else [part.strip() for part in names.split(",")]
         if len(parts) > MAX_LIST:
             raise CapplanError(f"--hardware: {len(parts):,} names are more than {MAX_LIST}")

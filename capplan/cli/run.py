@@ -82,6 +82,8 @@ def _app_for(arguments: list[str]) -> typer.Typer:
     first = arguments[0] if arguments else ""
     if not isinstance(app, typer.Typer):  # built already, by somebody who runs many lines
         return app
+    if first == "explain":  # parses what follows as the command that it names
+        return app
     own = [info for info in app.registered_commands if _name_of(info) == first]
     if not own:
         return app

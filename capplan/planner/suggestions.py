@@ -97,7 +97,7 @@ def _looser_limits(replicas: Sequence[Replica]) -> list[Suggestion]:
         if least_s > limit_s:
             shortest = units.format_duration(least_s, digits=3)
             why = f"TP {nearest.tp} reaches {shortest} without any load"
-            found.append(Suggestion(option, units.format_duration(_round_up(least_s)), why))
+            found.append(Suggestion(option, units.format_duration(round_up(least_s)), why))
     return found
 
 
@@ -106,10 +106,10 @@ def _miss_factor(replica: Replica) -> float:
     return max(step.ttft_s / limits.slo_ttft_s, step.step_time_s / limits.slo_tpot_s)
 
 
-def _round_up(value: float) -> float:
+def round_up(value: float) -> float:
     """Two significant digits, upward.
 
-    >>> _round_up(0.00731), _round_up(0.41)
+    >>> round_up(0.00731), round_up(0.41)
     (0.0074, 0.41)
     """
     digits = 1 - math.floor(math.log10(value))

@@ -14,7 +14,9 @@ from capplan.render.sizing import (
     kinds_table,
     levels_table,
     limit_name,
+    months_table,
     proof_notes,
+    robustness_table,
     trade_table,
 )
 from capplan.results.assumptions import Assumption
@@ -26,6 +28,7 @@ NOT_MEASURED = (
     "under bursts needs more. Their bands are those of servers under vLLM V1: how far predictions "
     "with engine and queue were off."
 )
+MOST_COMPARED = 16  # rows
 SIMULATED = (
     "Simulated is the engine's own scheduler on the calibrated step times; the bounds beside it "
     "are roofline arithmetic: means, no queueing, a flat reserve of memory."
@@ -71,7 +74,18 @@ def _headline(plan: GpusPlan, inputs: Inputs) -> str:
             f"; {shows.money(plan.usd_per_hour)}/hour, "
             f"{shows.money(plan.usd_per_million_output_tokens)} per 1M output tokens"
         )
-    return text + "."
+    return text + "." + _at_risk(plan)
+
+
+def _at_risk(plan: GpusPlan) -> str:
+    """`18 if the model is optimistic by its 90th percentile`."""
+    sizing = plan.sizing if isinstance(plan, GpusResult) else None
+    if sizing is None:
+        return ""
+    worse = next((v for v in sizing.variations if "optimistic" in v.what), None)
+    if worse is None or worse.num_gpus is None or worse.num_gpus == plan.num_gpus:
+        return ""
+    return f" {worse.num_gpus:,} if the model is optimistic by its 90th percentile."
 
 
 def _plan_tables(plan: GpusPlan, inputs: Inputs) -> list[Table]:
@@ -98,6 +112,10 @@ def _simulated_tables(result: GpusResult, inputs: Inputs) -> list[Table]:
         return tables + _infeasible_tables(result)
     if result.bounds is not None:
         tables.append(_bounds(result, inputs))
+    if result.sizing.variations:
+        tables.append(robustness_table(result))
+    if result.sizing.months:
+        tables.append(months_table(result.sizing))
     if len(result.sizing.trade_offs) > 1:
         tables.append(trade_table(result.sizing, several))
     if result.cost or result.power:
@@ -226,6 +244,7 @@ def _infeasible_tables(plan: GpusPlan) -> list[Table]:
 
 
 def _comparison(result: GpusResult) -> Table:
+    shown = result.candidates[:MOST_COMPARED]
     columns = (
         Column("hardware", "accelerator", right=False),
         Column("num_gpus", "GPUs", shows.count),
@@ -245,9 +264,11 @@ def _comparison(result: GpusResult) -> Table:
             plan.usd_per_million_output_tokens,
             _binds(plan),
         )
-        for plan in result.candidates
+        for plan in shown
     ]
-    return Table("Accelerators, cheapest first", columns, rows, in_tsv=False)
+    left = len(result.candidates) - len(shown)
+    note = f"and {left:,} more that cannot be better or do not fit: --json" if left else None
+    return Table("Accelerators, cheapest first", columns, rows, note=note, in_tsv=False)
 
 
 def _binds(plan: GpusPlan) -> str:

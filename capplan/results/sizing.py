@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capplan.results.bands import ErrorBand
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -135,6 +137,31 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class Variation:
+    """How the count moves when one thing is otherwise, everything else the same.
+
+    ``num_gpus`` are those of the replicas that carry the load; None where no number is enough.
+    """
+
+    key: str  # traffic | model | prompt | output | burstiness
+    what: str
+    value: str
+    num_gpus: int | None
+    num_gpus_rounded: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """The fleet that the traffic of a month needs; month 0 is today."""
+
+    month: int
+    arrival_rate_per_s: float
+    num_gpus: int
+    num_gpus_rounded: int
+    usd_per_hour: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Sizing:
     """How the answer was found and what proves it."""
 
@@ -143,3 +170,6 @@ class Sizing:
     kinds: tuple[Kind, ...]  # best first, then those that were left out
     trade_offs: tuple[TradeOff, ...]
     proof: Proof | None
+    model_band: ErrorBand | None  # of what a replica carries: measured over predicted
+    variations: tuple[Variation, ...]
+    months: tuple[Month, ...]

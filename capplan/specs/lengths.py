@@ -116,7 +116,21 @@ class Empirical:
         return math.fsum(parts) / math.fsum(weights)
 
 
-Shape = Fixed | Uniform | Normal | Lognormal | Empirical
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Another shape, every length of it times `factor`."""
+
+    shape: Fixed | Uniform | Normal | Lognormal | Empirical
+    factor: float
+
+    def quantiles(self, shares: Iterable[float]) -> list[int]:
+        return [max(1, round(tokens * self.factor)) for tokens in self.shape.quantiles(shares)]
+
+    def limited_mean(self, limit: float) -> float:
+        return self.factor * self.shape.limited_mean(limit / self.factor)
+
+
+Shape = Fixed | Uniform | Normal | Lognormal | Empirical | Scaled
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +165,20 @@ class Lengths:
             return limit
         limited: Callable[[float], float] = self.shape.limited_mean
         return limited(limit) + self.least - limited(self.least)
+
+
+def scaled(lengths: Lengths, factor: float) -> Lengths:
+    """Every length times a factor, the cut too.
+
+    >>> scaled(parse_lengths("1000"), 1.2).mean_tokens
+    1200.0
+    """
+    shape = lengths.shape
+    least = max(1, round(lengths.least * factor))
+    most = lengths.most if lengths.most == MAX_TOKENS else round(lengths.most * factor)
+    if isinstance(shape, Scaled):
+        return Lengths(lengths.text, Scaled(shape.shape, shape.factor * factor), least, most)
+    return Lengths(lengths.text, Scaled(shape, factor), least, most)
 
 
 def _open(shares: Iterable[float]) -> Iterable[float]:

@@ -15,16 +15,29 @@ from capplan.planner.gpus import unsupported
 from capplan.planner.money import with_money_and_power
 from capplan.planner.question import Question
 from capplan.planner.simulated_bands import key_of
-from capplan.planner.sizing.candidates import Candidate, SearchSpace, candidates_of
+from capplan.planner.sizing.candidates import Candidate, Kinds, SearchSpace, candidates_of
+from capplan.planner.sizing.nearest import nearest
 from capplan.planner.sizing.proof import prove, saturation_per_s
+from capplan.planner.sizing.robustness import Growth, at_rates, model_band, months, simulated
 from capplan.planner.sizing.search import Found, Search, Sized, search, with_fleet
 from capplan.planner.sizing.tradeoffs import trade_offs
 from capplan.results.bands import BandedFigure
 from capplan.results.gpus import GpusPlan, GpusResult, ServedAs, ServiceLevel
-from capplan.results.sizing import Kind, Level, Proof, Sizing
+from capplan.results.sizing import Kind, Level, Proof, Sizing, Variation
 
 # Up to so many accelerators each gets an answer of its own; of more only the best are sized.
 MOST_COMPARED = 4
+_KEPT = 3  # the best of many accelerators and its runners-up
+_MORE_STAGES = (2, 4)
+_MEMORY = ("weights", "kv_memory")
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What is asked beside the count."""
+
+    sensitivity: bool = False  # lengths and bursts too, each a search of its own
+    growth: Growth | None = None
 
 
 @dataclass(frozen=True)
@@ -35,6 +48,7 @@ class Sought:
     engine: KvEngine
     space: SearchSpace
     slo_e2e_s: float | None = None
+    extras: Extras = Extras()
 
 
 def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> GpusResult:
@@ -43,21 +57,44 @@ def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> 
     groups = [questions] if len(questions) > MOST_COMPARED else [[one] for one in questions]
     sized: list[Sized] = []
     cut: list[Kind] = []
+    slow: list[Candidate] = []  # hold the model, and miss a limit
     for group in groups:
         candidates: list[Candidate] = []
         for question in group:
             if bounds[question.hardware_id].binding == "unsupported":
                 continue
-            able, refused = candidates_of(
-                question, sought.model_id, sought.engine, sought.space, sought.slo_e2e_s
-            )
-            candidates += able
-            cut += refused
-        found = search(candidates, aims)
+            kinds = _candidates(question, sought)
+            candidates += kinds.able
+            slow += kinds.slow
+            cut += kinds.refused
+        found = search(candidates, aims if len(group) == 1 else replace(aims, num_kept=_KEPT))
         sized += found.sized
         cut += found.cut
+        if not found.sized:
+            slow += candidates
     sized.sort(key=lambda one: (one.rank, one.kind.hardware))
-    return _result(bounds, Found(tuple(sized), tuple(cut)), aims)
+    result = _result(bounds, Found(tuple(sized), tuple(cut)), aims, sought.extras)
+    if sized or not slow:
+        return result
+    # Where weights or KV do not fit, the bounds have said what would.
+    first, *others = result.candidates
+    moved = replace(first, suggestions=nearest(slow, aims))
+    return GpusResult.first_of([moved, *others], result.sizing)
+
+
+def _candidates(question: Question, sought: Sought) -> Kinds:
+    """Where one stage does not hold the model at any degree, more are tried unasked."""
+
+    def of(space: SearchSpace) -> Kinds:
+        return candidates_of(question, sought.model_id, sought.engine, space, sought.slo_e2e_s)
+
+    found = of(sought.space)
+    if found.able or sought.space.pps != (1,):
+        return found
+    if any(kind.reason not in _MEMORY for kind in found.refused):
+        return found
+    more = of(replace(sought.space, pps=_MORE_STAGES))
+    return Kinds(more.able, more.slow, found.refused + more.refused)
 
 
 def _bounds(questions: Sequence[Question]) -> dict[str, GpusPlan]:
@@ -75,7 +112,7 @@ def _bounds(questions: Sequence[Question]) -> dict[str, GpusPlan]:
     return found
 
 
-def _result(bounds: dict[str, GpusPlan], found: Found, aims: Search) -> GpusResult:
+def _result(bounds: dict[str, GpusPlan], found: Found, aims: Search, extras: Extras) -> GpusResult:
     proof: Proof | None = None
     sized = list(found.sized)
     if sized:
@@ -100,8 +137,18 @@ def _result(bounds: dict[str, GpusPlan], found: Found, aims: Search) -> GpusResu
         kinds=kinds,
         trade_offs=trade_offs(sized, aims.demand.peak_per_s),
         proof=proof,
+        model_band=model_band(sized[0]) if sized else None,
+        variations=_variations(sized, aims, extras),
+        months=months(sized[0], aims, extras.growth) if sized else (),
     )
     return GpusResult.first_of([*order, *rest], sizing)
+
+
+def _variations(sized: Sequence[Sized], aims: Search, extras: Extras) -> tuple[Variation, ...]:
+    if not sized:
+        return ()
+    found = at_rates(sized[0], aims)
+    return found + simulated(sized[0], aims) if extras.sensitivity else found
 
 
 def _enlarged(one: Sized, num_replicas: int) -> Sized:

@@ -131,15 +131,25 @@ def kind_of(
     )
 
 
+@dataclass(frozen=True)
+class Kinds:
+    """``able`` could serve the question, ``slow`` hold the model but no limit, of ``refused``."""
+
+    able: list[Candidate]
+    slow: list[Candidate]
+    refused: list[Kind]
+
+
 def candidates_of(
     question: Question,
     model_id: str,
     engine: KvEngine,
     space: SearchSpace,
     slo_e2e_s: float | None = None,
-) -> tuple[list[Candidate], list[Kind]]:
+) -> Kinds:
     """Kinds that could serve the question, and those that cannot with their reasons."""
     found: list[Candidate] = []
+    slow: list[Candidate] = []
     refused: list[Kind] = []
     for serving in _servings(question, model_id, engine, space):
         try:
@@ -154,9 +164,11 @@ def candidates_of(
         fault = candidate.replica.fault()
         if fault is not None or candidate.best is None:
             refused.append(candidate.facts(fault or "kv_memory"))
+            if fault in ("ttft", "tpot", "e2e"):
+                slow.append(candidate)
         else:
             found.append(candidate)
-    return found, refused
+    return Kinds(found, slow, refused)
 
 
 def _servings(

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from capplan.errors import UnsupportedError
 from capplan.simulator.traffic.build import requests_of
 from capplan.simulator.traffic.curves import curve_of
+from capplan.simulator.traffic.drawn import resolved
 from capplan.simulator.traffic.traffic import Traffic
 from capplan.specs.length_files import LengthFile
+from capplan.specs.lengths import scaled
+from capplan.specs.randomness import Arrivals
 from capplan.specs.rates import ConstantRate, ServegenRates
-from capplan.specs.traffic import DEFAULT_RATE_PER_S, TrafficClass, TrafficSpec
+from capplan.specs.traffic import (
+    DEFAULT_OUTPUT_TOKENS,
+    DEFAULT_PROMPT_TOKENS,
+    DEFAULT_RATE_PER_S,
+    TrafficClass,
+    TrafficSpec,
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,24 @@ class Demand:
             return self.spec.model_copy(update={"classes": tuple(parts), **whole})
         part = parts[0]
         return self.spec.model_copy(update={"rate": part.rate, "peak_factor": 1.0, **whole})
+
+    def with_lengths(self, *, prompt: float = 1.0, output: float = 1.0) -> Demand:
+        """The same requests with every prompt and every answer longer by a factor."""
+        return self._changed(
+            lambda part: {
+                "prompt": scaled(resolved(part.prompt, DEFAULT_PROMPT_TOKENS, self.folder), prompt),
+                "output": scaled(resolved(part.output, DEFAULT_OUTPUT_TOKENS, self.folder), output),
+            }
+        )
+
+    def with_arrivals(self, arrivals: Arrivals) -> Demand:
+        return self._changed(lambda _: {"arrivals": arrivals})
+
+    def _changed(self, change: Callable[[TrafficClass], dict[str, Any]]) -> Demand:
+        parts = tuple(part.model_copy(update=change(part)) for part in self.parts)
+        if self.spec.classes:
+            return replace(self, spec=self.spec.model_copy(update={"classes": parts}))
+        return replace(self, spec=self.spec.model_copy(update=change(self.spec)))
 
     def traffic(self, factor: float, num_requests: int, seed: int) -> Traffic:
         return requests_of(self.at(factor, num_requests), seed, self.folder)

@@ -8,6 +8,7 @@ from math import inf
 from typing import NamedTuple
 
 from capplan.planner.fleet import fleet_of
+from capplan.planner.money import price_of
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.limits import Promise
@@ -191,4 +192,7 @@ def with_fleet(candidate: Candidate, num: int, sustained: Sustained, e2e_s: floa
 
 def _dominated(candidate: Candidate, need: float) -> Kind:
     least = least_replicas(candidate, need) * candidate.gpus_per_replica
-    return candidate.facts("dominated", f"{least:,} GPUs or more")
+    words = f"{least:,} GPUs or more"
+    if price_of(candidate.question.hardware, candidate.question.fleet) is None:
+        words += ", no price on file"
+    return candidate.facts("dominated", words)

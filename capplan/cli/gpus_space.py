@@ -1,0 +1,114 @@
+"""Options of `capplan gpus` that take several values, and what follows in time."""
+
+from __future__ import annotations
+
+import re
+
+from capplan.cli.gpus_asked import Asked, GpusOptions
+from capplan.cli.inputs import Inputs
+from capplan.errors import CapplanError, QuantityError
+from capplan.planner.sizing.candidates import SearchSpace
+from capplan.planner.sizing.robustness import Growth
+from capplan.units import parse_fraction
+
+MAX_VALUES = 16
+MAX_KINDS = 256  # of one accelerator
+MAX_MONTHS = 120
+DEFAULT_MONTHS = 6
+_PER_YEAR = 12
+
+
+def space_of(options: GpusOptions, asked: Asked) -> SearchSpace:
+    """Every value that was given; raises CapplanError for what is none."""
+    model, silent = asked.questions[0].model, Inputs()  # the first values have been told
+    tps = _values("--tp", options.tp)
+    dtypes = tuple(silent.dtype(t, model) for t in _values("--dtype", options.dtype) or (None,))
+    space = SearchSpace(
+        tps=None
+        if not tps or tps == ("auto",)
+        else tuple(silent.count("--tp", text, 1, None) for text in tps),
+        pps=tuple(silent.count("--pp", text, 1, None) for text in _values("--pp", options.pp))
+        or (1,),
+        eps=_experts(options.expert_parallel),
+        dtypes=dtypes,
+        kv_dtypes=tuple(
+            dict.fromkeys(
+                silent.kv_dtype(text, model, dtypes[0])
+                for text in _values("--kv-dtype", options.kv_dtype)
+            )
+        ),
+        max_num_seqs=tuple(
+            silent.count("--max-num-seqs", text, 1, None)
+            for text in _values("--max-num-seqs", options.max_num_seqs)
+        )
+        or (None,),
+        max_num_batched_tokens=tuple(
+            silent.tokens("--max-num-batched-tokens", text, 0, "")
+            for text in _values("--max-num-batched-tokens", options.max_num_batched_tokens)
+        )
+        or (None,),
+    )
+    if any(pp > 64 for pp in space.pps):
+        raise CapplanError(f"--pp: {max(space.pps):,} stages are more than 64")
+    kinds = len(space.pps) * len(space.eps) * len(space.dtypes) * max(1, len(space.kv_dtypes))
+    kinds *= len(space.max_num_seqs) * len(space.max_num_batched_tokens) * len(space.tps or (1,))
+    if kinds > MAX_KINDS:
+        raise CapplanError(
+            f"{kinds:,} kinds of replica of each accelerator are more than {MAX_KINDS}",
+            hint="give fewer values",
+        )
+    return space
+
+
+def _values(option: str, text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    parts = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if len(parts) > MAX_VALUES:
+        raise CapplanError(f"{option}: {len(parts):,} values are more than {MAX_VALUES}")
+    if "" in parts:
+        raise CapplanError(f"{option}: `{text[:40]}` has an empty value")
+    return parts
+
+
+def _experts(text: str | None) -> tuple[bool, ...]:
+    known = {None: (False,), "off": (False,), "on": (True,), "auto": (False, True)}
+    if text not in known:
+        raise CapplanError(
+            f"--expert-parallel: `{text[:40]}` is none of on, off, auto"  # type: ignore[index]
+        )
+    return known[text]
+
+
+def growth_of(growth: str | None, horizon: str | None) -> Growth | None:
+    """`20%/month` or `100%/year` over `6mo` or `2y`."""
+    if growth is None:
+        if horizon is not None:
+            raise CapplanError("--horizon says nothing without --growth")
+        return None
+    share, _, period = (part.strip() for part in growth.partition("/"))
+    try:
+        rate = parse_fraction(share if "%" in share else "nothing")
+    except QuantityError:
+        rate = -1.0
+    if rate < 0 or rate > 1 or period not in ("month", "mo", "year", "y"):
+        raise CapplanError(
+            f"--growth: `{growth[:40]}` is not understood",
+            hint="write it like `20%/month` or `100%/year`; at most 100 %",
+        )
+    if period in ("year", "y"):
+        rate = (1 + rate) ** (1 / _PER_YEAR) - 1
+    return Growth(rate, _months(horizon))
+
+
+def _months(text: str | None) -> int:
+    if text is None:
+        return DEFAULT_MONTHS
+    found = re.fullmatch(r"(\d{1,3}) ?(mo|month|months|y|year|years)", text.strip(), re.ASCII)
+    months = 0 if found is None else int(found[1]) * (_PER_YEAR if found[2][0] == "y" else 1)
+    if not 1 <= months <= MAX_MONTHS:
+        raise CapplanError(
+            f"--horizon: `{text[:40]}` is not understood",
+            hint=f"write it like `6mo` or `2y`; at most {MAX_MONTHS} months",
+        )
+    return months
