@@ -85,7 +85,7 @@ def gpus(
     mtbf: g.Mtbf = None,
     mttr: g.Mttr = None,
     model: o.Model = None,
-    hardware: g.HardwareSearch = None,
+    hardware: o.HardwareList = None,
     dtype: o.Dtype = None,
     kv_dtype: o.KvDtype = None,
     tp: o.Tp = None,

@@ -27,13 +27,6 @@ Cache = Annotated[
     bool,
     typer.Option("--cache/--no-cache", help="Keep simulated points in the user's cache folder."),
 ]
-HardwareSearch = Annotated[
-    Text,
-    option(
-        "--hardware", "NAME[,NAME...]|all",
-        "One accelerator, several to compare, or the whole catalogue [default: a100-sxm-80gb].",
-    ),
-]  # fmt: skip
 ExpertParallel = Annotated[
     Text,
     option(

@@ -67,8 +67,8 @@ Hardware = Annotated[
 HardwareList = Annotated[
     Text,
     _option(
-        "--hardware", "NAME[,NAME...]",
-        "One accelerator, or several to compare [default: a100-sxm-80gb].",
+        "--hardware", "NAME[,NAME...]|all",
+        "One accelerator, several to compare, or the whole catalogue [default: a100-sxm-80gb].",
         complete=completion.hardware_names,
     ),
 ]  # fmt: skip
