@@ -191,7 +191,7 @@ def test_the_fleet_is_proved_whole(points: PointFiles) -> None:
 def test_a_fleet_that_is_too_small_is_enlarged(points: PointFiles) -> None:
     aims = promise()
     question = search_of(aims, 60.0, points)
-    proof = prove(candidate(aims, 60.0), 2, question, with_loss=False)
+    proof = prove(candidate(aims, 60.0), 2, question)
     assert proof.holds
     assert proof.num_added == proof.num_replicas - 2 > 0
 
@@ -361,3 +361,15 @@ def test_spares_follow_from_a_target() -> None:
         spares.append(found["num_spares"])
     assert spares == sorted(spares)
     assert spares[0] < spares[-1]
+
+
+def test_classes_have_promises_of_their_own() -> None:
+    with contextlib.chdir(ROOT):
+        code, out, _ = answer("gpus --plan docs/examples/shared-fleet.yaml --tp 1 --json")
+    assert code == 0
+    levels = json.loads(out)["result"]["service_levels"]
+    assert [(level["name"], level["kind"], level["percentile"]) for level in levels] == [
+        ("TTFT", "chat", 99), ("TPOT", "chat", 99), ("TTFT", "summaries", 95),
+        ("E2E", "summaries", 95),
+    ]  # fmt: skip
+    assert all(level["predicted_s"] <= level["limit_s"] for level in levels)

@@ -18,7 +18,7 @@ from capplan.results.simulate import SimulateResult
 from capplan.simulator.fleet.plan import fleet_settings
 from capplan.simulator.traffic.build import requests_of
 from capplan.simulator.yardstick import Limit
-from capplan.specs.plan import Slos
+from capplan.specs.slos import Slos
 from capplan.specs.traffic import TrafficSpec
 
 # Enough for a P99, which needs ten requests beyond it, after what a warm-up takes.

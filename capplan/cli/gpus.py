@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.gpus_asked import Asked, GpusOptions
@@ -18,6 +18,9 @@ from capplan.planner.gpus import plan_fleet
 from capplan.planner.money import require_prices
 from capplan.render.screen import Screen
 from capplan.results.gpus import GpusInputs, GpusPlan, GpusResult
+
+if TYPE_CHECKING:  # traffic is the simulator's
+    from capplan.planner.sizing.demand import Demand
 
 SCHEMA = "capplan.gpus/1"
 DEFAULT_OBJECTIVE = "cost"
@@ -125,7 +128,8 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
         prompt = max(1, round(traffic.mean_prompt_tokens))
         output = max(1, round(traffic.mean_output_tokens))
         prompt_text, output_text = str(prompt), str(output)
-        limits = limits_of(slos, inputs, all_given=planned_limits)
+        own = [part.slos for part in demand.parts if part.slos is not None]
+        limits = limits_of(slos, inputs, all_given=planned_limits or bool(own))
     else:
         rate = inputs.rate(options.qps, options.peak_factor)
         limits = limits_of(slos, inputs)
@@ -158,10 +162,9 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
         enable_prefix_caching=options.enable_prefix_caching,
     )
     fleet = _fleet(options, inputs)
+    mean_limits = _mean_limits([*limits, *_of_classes(demand)], output)
     questions = [
-        q.Question(
-            model.spec, found.id, found.spec, workload, _mean_limits(limits, output), engine, fleet
-        )
+        q.Question(model.spec, found.id, found.spec, workload, mean_limits, engine, fleet)
         for found in accelerators
     ]
     if options.commitment is not None or options.objective == "cost":
@@ -191,9 +194,25 @@ def _mean_length(
     return mean_length(option, text), text
 
 
+def _of_classes(demand: Demand | None) -> list[SloLimit]:
+    """What is promised to single classes."""
+    if demand is None:
+        return []
+    from capplan.planner.sizing.limits import class_limits
+
+    return [
+        SloLimit(each.limit.key, each.limit.limit_s, each.limit.percentile)
+        for each in class_limits(demand)
+    ]
+
+
 def _mean_limits(limits: list[SloLimit], output_tokens: int) -> q.Limits:
     """For the bounds; a limit on the whole answer alone leaves its parts as much as it can."""
-    by_key = {limit.key: limit.limit_s for limit in limits}
+    by_key: dict[str, float] = {}
+    for limit in limits:
+        # Steps are shared by all classes, prompts are a class's own.
+        best = min if limit.key == "tpot" else max
+        by_key[limit.key] = best(by_key.get(limit.key, limit.limit_s), limit.limit_s)
     whole_s = by_key.get("e2e", MAX_SECONDS)
     return q.Limits(
         by_key.get("ttft", whole_s), by_key.get("tpot", whole_s / max(1, output_tokens - 1))

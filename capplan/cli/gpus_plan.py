@@ -15,8 +15,9 @@ from capplan.formulas.number_formats import FORMATS
 from capplan.planner.sizing.demand import Demand
 from capplan.simulator.traffic.build import requests_of
 from capplan.specs.documents import Document
-from capplan.specs.plan import Plan, SloLimit, read_plan
+from capplan.specs.plan import Plan, read_plan
 from capplan.specs.rates import ConstantRate
+from capplan.specs.slos import SloLimit
 from capplan.specs.traffic import TrafficSpec
 
 PEAK_WINDOW_S = 300.0

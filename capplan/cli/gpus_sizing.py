@@ -16,7 +16,7 @@ from capplan.errors import CapplanError, did_you_mean
 from capplan.performance.kv_engine import KvEngine
 from capplan.planner.sizing.answer import Extras, Sought, sized_fleet
 from capplan.planner.sizing.demand import Demand
-from capplan.planner.sizing.limits import ClassLimit, Promise
+from capplan.planner.sizing.limits import ClassLimit, Promise, class_limits
 from capplan.planner.sizing.objectives import OBJECTIVES, Objective
 from capplan.planner.sizing.search import Search
 from capplan.planner.sizing.store import NoPoints, PointFiles, Points, version_of
@@ -95,11 +95,13 @@ def _demand(options: GpusOptions, asked: Asked, inputs: Inputs) -> Demand:
 def _promise(options: GpusOptions, asked: Asked, inputs: Inputs) -> Promise:
     assert asked.percentile is not None
     goodput = options.slo_goodput
+    whole = tuple(
+        ClassLimit(Limit(one.key, one.limit_s, one.percentile or asked.percentile))
+        for one in asked.limits
+    )
+    own = class_limits(asked.demand) if asked.demand is not None else ()
     return Promise(
-        tuple(
-            ClassLimit(Limit(one.key, one.limit_s, one.percentile or asked.percentile))
-            for one in asked.limits
-        ),
+        (*whole, *own),
         None if goodput is None else inputs.share("--slo-goodput", goodput, 0.0, ""),
     )
 

@@ -32,8 +32,9 @@ from capplan.simulator.yardstick import Limit
 from capplan.specs.documents import Document
 from capplan.specs.fields import SpecError
 from capplan.specs.percentiles import DEFAULT_SLO_PERCENTILE
-from capplan.specs.plan import Plan, SloLimit, Slos, read_plan
+from capplan.specs.plan import Plan, read_plan
 from capplan.specs.plan_variants import variant_named
+from capplan.specs.slos import SloLimit, Slos
 from capplan.specs.traffic import TrafficSpec
 
 MEASURES = ("ttft", "tpot", "itl", "e2e")
@@ -89,6 +90,8 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
     traffic = requests_of(spec, seed, folder)
     inputs.assumptions += traffic.describe()
     limits = _limits(options, plan.slos if plan else None, inputs)
+    if any(part.slos for part in spec.classes):
+        inputs.assume("limits of classes", "not judged here", "capplan gpus --plan")
     if plan and document:
         _check_failures(plan, num_replicas, document)
     question = SimulateQuestion(

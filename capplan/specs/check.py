@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict
 
 from capplan.specs.fields import Date, Fraction, Spec, Text
-from capplan.specs.plan import Slos
+from capplan.specs.slos import Slos
 from capplan.specs.traffic import TrafficSpec
 
 Severity = Literal["error", "warning", "info"]

@@ -22,6 +22,7 @@ from capplan.specs.rates import (
     Span,
     SpanOrZero,
 )
+from capplan.specs.slos import Slos
 
 # What a class of requests is where nobody says otherwise.
 DEFAULT_RATE_PER_S = 4.0  # what one replica of the default question carries within its limits
@@ -165,6 +166,9 @@ class TrafficClass(Spec):
     system_prompts: SystemPrompts | None = None
     chat: Chat | None = None
     trace: Trace | None = None
+    slos: Slos | None = Field(
+        default=None, description="Promises to this class alone, for `capplan gpus`."
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> TrafficClass:
@@ -216,6 +220,13 @@ class TrafficSpec(TrafficClass):
                 raise SpecError(f"`{name}` stands twice", "classes", index, "name")
         if self.closed_loop is not None:
             self._closed()
+        if self.slos is not None:
+            raise SpecError("belong to a class, or to the plan itself", "slos")
+        for index, part in enumerate(self.classes):
+            if part.slos is not None and part.slos.goodput is not None:
+                raise SpecError(
+                    "is a promise of the whole plan", "classes", index, "slos", "goodput"
+                )
         return self
 
     def _closed(self) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from capplan.formulas.statistics import samples_needed
+from capplan.planner.sizing.demand import Demand
 from capplan.simulator.yardstick import Limit
+from capplan.specs.slos import SloLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,20 @@ class ClassLimit:
     kind: str | None = None
 
 
+def class_limits(demand: Demand) -> tuple[ClassLimit, ...]:
+    """What is promised to single classes of the traffic."""
+    found: list[ClassLimit] = []
+    for part in demand.parts:
+        if part.slos is None:
+            continue
+        for key in ("ttft", "tpot", "e2e"):
+            limit: SloLimit | None = getattr(part.slos, key)
+            if limit is not None:
+                percentile = limit.percentile or part.slos.percentile
+                found.append(ClassLimit(Limit(key, limit.limit, percentile), part.name))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Promise:
     """``goodput_fraction``: the least share of requests that meet all limits of a request."""
@@ -23,12 +41,15 @@ class Promise:
     limits: tuple[ClassLimit, ...]
     goodput_fraction: float | None = None
 
-    @property
-    def samples_needed(self) -> int:
-        """Requests with which ten lie beyond the highest percentile."""
-        return max(samples_needed(each.limit.percentile) for each in self.limits)
+    def samples_needed(self, shares: Mapping[str, float]) -> int:
+        """Requests with which ten lie beyond the highest percentile, of each class its own.
 
-    def shortest(self, key: str) -> float | None:
-        """The tightest limit of one measure over all classes."""
-        found = [each.limit.limit_s for each in self.limits if each.limit.key == key]
-        return min(found, default=None)
+        ``shares`` of the traffic by class.
+        """
+        return max(
+            math.ceil(
+                samples_needed(each.limit.percentile)
+                / (1.0 if each.kind is None else shares[each.kind])
+            )
+            for each in self.limits
+        )

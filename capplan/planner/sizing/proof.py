@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from capplan.planner.fleet import num_spares
 from capplan.planner.simulate import SimulateAnswer, SimulateQuestion, simulate_plan
 from capplan.planner.sizing.candidates import Candidate
+from capplan.planner.sizing.parallel import run_all
+from capplan.planner.sizing.sample import Judged, Sample, judge
 from capplan.planner.sizing.search import Search
 from capplan.results.simulate import SimulateResult
-from capplan.results.sizing import Level, Proof, ReplicaLoss
+from capplan.results.sizing import Proof, ReplicaLoss
 from capplan.simulator.fleet.settings import Clients, Failure, FleetSettings
 from capplan.simulator.yardstick import Limit
 
@@ -41,9 +43,31 @@ class _Fleet:
         rate = self.search.demand.peak_per_s
         in_flight = self.candidate.replica.in_flight(rate / num_replicas) * num_replicas
         warmup = math.ceil(_WARMUP_TIMES * in_flight)
-        needed = math.ceil(self.search.promise.samples_needed * _MORE_REQUESTS)
+        needed = math.ceil(self.search.num_samples * _MORE_REQUESTS)
         total = max(warmup + needed, math.ceil(5 * in_flight))
         return total, warmup / rate
+
+    def judged(self, answer: SimulateAnswer, from_s: float) -> Judged:
+        """The requests that came from a moment on against what is promised."""
+        run = answer.runs[0]
+        names = {name: number for number, name in enumerate(self.search.demand.kinds)}
+
+        def kind(request_id: str) -> int:
+            return names.get(request_id.rpartition("/")[0], 0)
+
+        rows: list[tuple[float, float | None, float, int]] = [
+            (record.ttft_s, record.tpot_s, record.e2e_s, kind(record.id))
+            for record in run.records
+            if record.arrival_s >= from_s
+        ]
+        rows += [
+            (math.inf, None, math.inf, kind(client.id))
+            for client in run.unanswered
+            if client.sent_s >= from_s
+        ]
+        sample = Sample.of(rows, saturated=answer.result.saturation.saturated)
+        promise, kinds = self.search.promise, self.search.demand.kinds
+        return judge(sample, promise, kinds, by_interval=False)
 
     def run(self, settings: FleetSettings, total: int, warmup_s: float) -> SimulateAnswer:
         demand, search = self.search.demand, self.search
@@ -64,17 +88,37 @@ class _Fleet:
         )
 
 
-def prove(
-    candidate: Candidate, num_replicas: int, search: Search, *, with_loss: bool = True
-) -> Proof:
+class _Proven(NamedTuple):
+    """What a run of the whole fleet shows."""
+
+    result: SimulateResult
+    judged: Judged
+
+    @property
+    def holds(self) -> bool:
+        return self.judged.verdict == "holds"
+
+
+def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
     """Add replicas until the fleet holds, at most MOST_ADDED of them."""
     fleet = _Fleet(candidate, search)
-    num, result = num_replicas, _proven(fleet, num_replicas)
-    while not result.feasible and num < num_replicas + MOST_ADDED:
+    # Nearly always the first run holds: the loss is simulated beside it.
+    num = num_replicas
+
+    def simulated(lost: bool) -> _Proven | ReplicaLoss | None:
+        return _lost(fleet, num) if lost else _proven(fleet, num)
+
+    proven, loss = run_all(simulated, (False, True))
+    assert isinstance(proven, _Proven)
+    assert not isinstance(loss, _Proven)
+    while not proven.holds and num < num_replicas + MOST_ADDED:
         num += 1
-        result = _proven(fleet, num)
+        proven = _proven(fleet, num)
+    if num > num_replicas:
+        loss = _lost(fleet, num)
+    result = proven.result
     return Proof(
-        holds=result.feasible,
+        holds=proven.holds,
         num_replicas=num,
         num_added=num - num_replicas,
         router=search.routing.policy,
@@ -82,39 +126,23 @@ def prove(
         num_measured=result.num_measured,
         busy_fraction=result.usage.busy_fraction,
         kv_used_fraction=result.usage.kv_used_fraction,
-        levels=_levels(result),
-        goodput_fraction=result.goodput.met_fraction if result.goodput else None,
+        levels=proven.judged.levels,
+        goodput_fraction=proven.judged.goodput_fraction,
         saturates_at_per_s=num * saturation_per_s(candidate),
-        loss=_lost(fleet, num) if with_loss else None,
+        loss=loss,
     )
 
 
-def _proven(fleet: _Fleet, num_replicas: int) -> SimulateResult:
+def _proven(fleet: _Fleet, num_replicas: int) -> _Proven:
     total, warmup_s = fleet.lengths(num_replicas)
     settings = FleetSettings(num_replicas, routing=fleet.search.routing)
-    return fleet.run(settings, total, warmup_s).result
+    answer = fleet.run(settings, total, warmup_s)
+    return _Proven(answer.result, fleet.judged(answer, warmup_s))
 
 
 def saturation_per_s(candidate: Candidate) -> float:
     """Requests a second of one replica with every seat taken: no limits, no queue."""
     return candidate.replica.mean_step(float(candidate.replica.max_sequences)).requests_per_s
-
-
-def _levels(result: SimulateResult) -> tuple[Level, ...]:
-    found = []
-    for level in result.service_levels:
-        latency = next((x for x in result.latencies if x.key == level.key), None)
-        at: Callable[[str], float | None] = lambda _name: None  # noqa: E731
-        if latency is not None:
-            percentile = next(p for p in latency.percentiles if p.percentile == level.percentile)
-            at = lambda name, p=percentile: getattr(p, name)  # type: ignore[misc]  # noqa: E731
-        found.append(
-            Level(
-                level.key, level.name, level.percentile, level.limit_s, level.value_s,
-                at("low_s"), at("high_s"), None,
-            )
-        )  # fmt: skip
-    return tuple(found)
 
 
 def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
@@ -136,13 +164,13 @@ def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
     )
     total += math.ceil(warmup_s * rate)
     answer = fleet.run(settings, total, 2 * warmup_s)
-    result, run = answer.result, answer.runs[0]
+    run, judged = answer.runs[0], fleet.judged(answer, 2 * warmup_s)
     after = [record.ttft_s for record in run.records if record.finish_s >= at_s]
     return ReplicaLoss(
         num_replicas=num,
         num_sent_again=run.num_attempts - len(run.arrivals),
         num_failed=len(run.failed_at),
         longest_ttft_s=max(after, default=0.0),
-        holds=None if result.verdict == "undecided" else result.feasible,
-        levels=_levels(result),
+        holds=judged.verdict == "holds",
+        levels=judged.levels,
     )

@@ -43,10 +43,17 @@ class Search:
     num_kept: int = 1  # kinds that a worse one is not cut for: the best and its runners-up
     progress: Callable[[int, int], object] = lambda _done, _of: None
 
+    @property
+    def num_samples(self) -> int:
+        """Requests that a point needs for every percentile to be a number."""
+        peaks = self.demand.peaks_per_s
+        kinds = zip(self.demand.kinds, peaks, strict=True)
+        return self.promise.samples_needed({kind: peak / sum(peaks) for kind, peak in kinds})
+
     def curve(self, candidate: Candidate) -> Curve:
         probe = Probe(
             candidate.serving, candidate.replica, self.demand, self.routing,
-            self.promise.samples_needed, self.seed, self.points,
+            self.num_samples, self.seed, self.points,
         )  # fmt: skip
         return Curve(
             probe, self.promise, self.demand.kinds, candidate.bound_per_s, candidate.bound_limit
