@@ -75,7 +75,7 @@ def _with_rate(spec: TrafficSpec, folder: Path, inputs: Inputs) -> TrafficSpec:
 def busiest(times: list[float]) -> tuple[float, float]:
     """The highest rate over a window, and the window in seconds.
 
-    >>> busiest([0.0, 1.0, 2.0, 2.5, 3.0, 1000.0])
+    >>> busiest([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 1000.0])
     (0.02, 300.0)
     """
     ordered = sorted(times)
