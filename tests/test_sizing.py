@@ -373,3 +373,14 @@ def test_classes_have_promises_of_their_own() -> None:
         ("E2E", "summaries", 95),
     ]  # fmt: skip
     assert all(level["predicted_s"] <= level["limit_s"] for level in levels)
+
+
+def test_a_simplified_scheduler_is_said() -> None:
+    """Windows and states are searched as one pool; a reader must see it."""
+    for model, simplified in (("gpt-oss-20b", True), ("llama-3.1-8b", False)):
+        line = f"gpus --model {model} --hardware h100-sxm-80gb --tp 1 --slo-percentile 90 --qps 5"
+        code, out, _ = answer(f"{line} --json")
+        assert code == 0
+        found = json.loads(out)
+        said = any("simplified" in each["what"] for each in found["assumptions"])
+        assert found["result"]["served_as"]["one_pool"] is said is simplified

@@ -155,6 +155,9 @@ def _assume_engine(options: GpusOptions, result: GpusResult, inputs: Inputs) -> 
     kind = next(iter(result.sizing.kinds), None)
     if kind is None or kind.sustained is None:
         return
+    if result.served_as is not None and result.served_as.one_pool:
+        simple = "one pool, current rules: docs/planner.md"
+        inputs.assume("scheduler, simplified", simple, "capplan simulate: exact")
     if options.max_num_seqs is None:
         inputs.assume("running requests a replica", f"{kind.max_num_seqs:,}", "--max-num-seqs")
     if options.max_num_batched_tokens is None and kind.max_num_batched_tokens is not None:

@@ -166,6 +166,7 @@ class ServedAs:
     max_num_batched_tokens: int
     gpu_memory_utilization: float
     enable_prefix_caching: bool
+    one_pool: bool  # KV of several kinds, or older rules, were simplified for the search
 
 
 @dataclass(frozen=True, slots=True)

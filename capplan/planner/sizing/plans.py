@@ -17,6 +17,7 @@ from capplan.planner.gpus import plan as bounds_of
 from capplan.planner.money import with_money_and_power
 from capplan.planner.simulated_bands import key_of
 from capplan.planner.sizing.candidates import Candidate
+from capplan.planner.sizing.one_pool import OnePoolServing
 from capplan.planner.sizing.proof import saturation_per_s
 from capplan.planner.sizing.search import Search, Sized
 from capplan.results.bands import BandedFigure
@@ -111,6 +112,7 @@ def _served_as(candidate: Candidate) -> ServedAs:
         max_num_batched_tokens=config.max_num_batched_tokens,
         gpu_memory_utilization=deployment.budget.memory_share,
         enable_prefix_caching=config.enable_prefix_caching,
+        one_pool=isinstance(serving, OnePoolServing),
     )
 
 
