@@ -32,6 +32,14 @@ def plan_fleet(questions: Sequence[Question]) -> GpusResult:
 
     Raises UnsupportedError where none of them can do what was asked.
     """
+    return GpusResult.first_of(sorted(plan_each(questions), key=_preference))
+
+
+def plan_each(questions: Sequence[Question]) -> list[GpusPlan]:
+    """Each accelerator by its bounds, in the order given; those that cannot do it say so.
+
+    Raises UnsupportedError where none of them can do what was asked.
+    """
     plans: list[GpusPlan] = []
     refusals: list[UnsupportedError] = []
     for question in questions:
@@ -39,13 +47,13 @@ def plan_fleet(questions: Sequence[Question]) -> GpusResult:
             plans.append(plan(question))
         except UnsupportedError as refusal:
             refusals.append(refusal)
-            plans.append(unsupported(question, refusal))
+            plans.append(_unsupported(question, refusal))
     if len(refusals) == len(plans):
         raise refusals[0]
-    return GpusResult.first_of(sorted(plans, key=_preference))
+    return plans
 
 
-def unsupported(question: Question, refusal: UnsupportedError) -> GpusPlan:
+def _unsupported(question: Question, refusal: UnsupportedError) -> GpusPlan:
     return replace(
         _base(question), binding="unsupported", binding_limit="unsupported", why=refusal.message
     )

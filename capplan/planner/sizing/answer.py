@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from capplan.errors import UnsupportedError
 from capplan.performance.kv_engine import KvEngine
-from capplan.planner.gpus import plan as bounds_of
-from capplan.planner.gpus import unsupported
+from capplan.planner.gpus import plan_each
 from capplan.planner.question import Question
 from capplan.planner.sizing.candidates import Candidate, Kinds, SearchSpace, candidates_of
 from capplan.planner.sizing.nearest import nearest
@@ -48,7 +46,8 @@ class Sought:
 
 def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> GpusResult:
     """Raises UnsupportedError where no accelerator can do what was asked."""
-    bounds = _bounds(questions)
+    # By the closed form, an independent view.
+    bounds = {plan.hardware: plan for plan in plan_each(questions)}
     groups = [questions] if len(questions) > MOST_COMPARED else [[one] for one in questions]
     sized: list[Sized] = []
     cut: list[Kind] = []
@@ -92,21 +91,6 @@ def _candidates(question: Question, sought: Sought, own_tokens: float | None) ->
         return found
     more = of(replace(sought.space, pps=_MORE_STAGES))
     return Kinds(more.able, more.slow, found.refused + more.refused)
-
-
-def _bounds(questions: Sequence[Question]) -> dict[str, GpusPlan]:
-    """Of each accelerator by the closed form, an independent view."""
-    found: dict[str, GpusPlan] = {}
-    refusals: list[UnsupportedError] = []
-    for question in questions:
-        try:
-            found[question.hardware_id] = bounds_of(question)
-        except UnsupportedError as refusal:
-            refusals.append(refusal)
-            found[question.hardware_id] = unsupported(question, refusal)
-    if len(refusals) == len(questions):
-        raise refusals[0]
-    return found
 
 
 def _result(bounds: dict[str, GpusPlan], found: Found, aims: Search, extras: Extras) -> GpusResult:
