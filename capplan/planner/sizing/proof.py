@@ -10,6 +10,7 @@ from capplan.planner.fleet import num_spares
 from capplan.planner.simulate import SimulateAnswer, SimulateQuestion, simulate_plan
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.parallel import run_all
+from capplan.planner.sizing.probe import LEAST_TIMES, WARMUP_TIMES
 from capplan.planner.sizing.sample import Judged, Sample, judge
 from capplan.planner.sizing.search import Search
 from capplan.results.simulate import SimulateResult
@@ -20,7 +21,6 @@ from capplan.simulator.yardstick import Limit
 # The proof draws its own random numbers: those that sized the fleet would agree with themselves.
 _SEEDS_APART = 1_000_003
 _MORE_REQUESTS = 1.6
-_WARMUP_TIMES = 2.5
 MOST_ADDED = 8
 HEALTH_CHECK_S = 1.0
 _RETRIES = 10
@@ -42,9 +42,9 @@ class _Fleet:
         """Requests to simulate, and the time of the warm-up."""
         rate = self.search.demand.peak_per_s
         in_flight = self.candidate.replica.in_flight(rate / num_replicas) * num_replicas
-        warmup = math.ceil(_WARMUP_TIMES * in_flight)
+        warmup = math.ceil(WARMUP_TIMES * in_flight)
         needed = math.ceil(self.search.num_samples * _MORE_REQUESTS)
-        total = max(warmup + needed, math.ceil(5 * in_flight))
+        total = max(warmup + needed, math.ceil(LEAST_TIMES * in_flight))
         return total, warmup / rate
 
     def judged(self, answer: SimulateAnswer, from_s: float) -> Judged:

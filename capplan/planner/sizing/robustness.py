@@ -13,7 +13,7 @@ from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.objectives import usd_per_hour
 from capplan.planner.sizing.parallel import run_all
 from capplan.planner.sizing.search import Search, Sized
-from capplan.planner.sizing.sustained import replicas_for
+from capplan.planner.sizing.sustained import replicas_for, whole_replicas
 from capplan.results.bands import ErrorBand
 from capplan.results.sizing import Month, Sustained, Variation
 from capplan.simulator.fleet.settings import Routing
@@ -41,7 +41,7 @@ def at_rates(best: Sized, aims: Search) -> tuple[Variation, ...]:
         found.append(_variation(candidate, "traffic", "traffic", f"{factor - 1:+.0%}", num))
     for word, ratio in (("pessimistic", band.high_ratio), ("optimistic", band.low_ratio)):
         # As the count's band has it; never on the other side of today's count.
-        num = _ceil(need / (sustained.requests_per_s * ratio))
+        num = whole_replicas(need / (sustained.requests_per_s * ratio))
         num = max(num, base) if word == "optimistic" else min(num, base)
         what, value = f"the model is {word}", f"x {ratio:.2f}"
         found.append(_variation(candidate, "model", what, value, num))
@@ -50,7 +50,7 @@ def at_rates(best: Sized, aims: Search) -> tuple[Variation, ...]:
 
 def covers(sustained: Sustained, rate_per_s: float) -> int:
     """Replicas for another rate, each with what it sustains in today's fleet."""
-    return max(1, _ceil(rate_per_s / sustained.requests_per_s))
+    return max(1, whole_replicas(rate_per_s / sustained.requests_per_s))
 
 
 def simulated(best: Sized, aims: Search) -> tuple[Variation, ...]:
@@ -128,7 +128,3 @@ def months(best: Sized, aims: Search, growth: Growth | None) -> tuple[Month, ...
             Month(month, rate, fleet.num_gpus, fleet.num_bought, usd_per_hour(question, fleet))
         )
     return tuple(found)
-
-
-def _ceil(value: float) -> int:
-    return -int(-(value - 1e-9) // 1)

@@ -23,7 +23,7 @@ from capplan.planner.sizing.parallel import run_all
 from capplan.planner.sizing.probe import Probe
 from capplan.planner.sizing.sample import Judged
 from capplan.planner.sizing.store import NoPoints, Points
-from capplan.planner.sizing.sustained import Curve, replicas_for
+from capplan.planner.sizing.sustained import SLACK, Curve, replicas_for
 from capplan.results.sizing import Kind, Level, Sustained
 from capplan.simulator.fleet.settings import Routing
 
@@ -118,7 +118,7 @@ def _least_rank(candidate: Candidate, question: Search) -> Rank:
 
 
 def least_replicas(candidate: Candidate, need_per_s: float) -> int:
-    return max(1, int(-(-need_per_s // (candidate.bound_per_s * 1.05))))
+    return max(1, int(-(-need_per_s // (candidate.bound_per_s * SLACK))))
 
 
 class _Outcome(NamedTuple):

@@ -18,7 +18,7 @@ from capplan.results.sizing import Sustained
 GROUP = 8
 # Below this share of the bound a rate is taken to pass; where the search ends there, the next.
 _SURELY = (0.7, 0.35, 0.1, 0.0)
-_SLACK = 1.05  # bounds speak of means; a simulation of fixed lengths may touch them
+SLACK = 1.05  # bounds speak of means; a simulation of fixed lengths may touch them
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Curve:
 
         def passes(place: int, *, surely: float) -> bool:
             rate = rate_at(place)
-            if rate > self.most_per_s * _SLACK:
+            if rate > self.most_per_s * SLACK:
                 return False
             if rate < self.most_per_s * surely:
                 return True
@@ -97,13 +97,13 @@ def replicas_for(
     """
     if curve.most_per_s <= 0:
         return None
-    num = max(1, _ceil(demand_per_s / (curve.most_per_s * _SLACK)))
+    num = max(1, whole_replicas(demand_per_s / (curve.most_per_s * SLACK)))
     while num <= most:
         # Fewer than a group are of use only if so many are enough.
         useful = demand_per_s / (num if num < GROUP else most)
         found = curve.sustained(num, useful)
         if found is not None:
-            needed = _ceil(demand_per_s / found.requests_per_s)
+            needed = whole_replicas(demand_per_s / found.requests_per_s)
             if needed <= num:
                 return num, found
             if num >= GROUP:
@@ -114,6 +114,6 @@ def replicas_for(
     return None
 
 
-def _ceil(value: float) -> int:
-    """Upward, but for what rounding of the division made of a whole number."""
+def whole_replicas(value: float) -> int:
+    """Rounded upward, but for what rounding of the division made of a whole number."""
     return -int(-(value - 1e-9) // 1)
