@@ -67,6 +67,14 @@ class Demand:
         return tuple(part.name or "" for part in self.parts)
 
     @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.kinds)}
+
+    def kind_of(self, request_id: str) -> int:
+        """The number of a request's class, counted from 0."""
+        return self._numbers.get(request_id.rpartition("/")[0], 0)
+
+    @cached_property
     def peaks_per_s(self) -> tuple[float, ...]:
         """Of each class: sessions where it has conversations."""
         return tuple(_peak(part) for part in self.parts)

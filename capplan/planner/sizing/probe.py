@@ -95,11 +95,10 @@ class Probe:
         settings = FleetSettings(num_replicas, routing=self.routing, seed=self.seed)
         outcome = simulate_fleet(traffic, make, settings)
         later_s = self.serving.overheads.ttft_s
-        kinds = {name: number for number, name in enumerate(self.demand.kinds)}
         records = {record.id: record for record in outcome.records}
         rows: list[tuple[float, float | None, float, int]] = []
         for client in sorted(outcome.clients, key=lambda client: client.sent_s)[warmup:]:
-            kind = kinds.get(client.id.rpartition("/")[0], 0)
+            kind = self.demand.kind_of(client.id)
             record = records.get(client.id)
             if record is None:
                 rows.append((math.inf, None, math.inf, kind))

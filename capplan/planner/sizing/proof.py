@@ -50,11 +50,7 @@ class _Fleet:
     def judged(self, answer: SimulateAnswer, from_s: float) -> Judged:
         """The requests that came from a moment on against what is promised."""
         run = answer.runs[0]
-        names = {name: number for number, name in enumerate(self.search.demand.kinds)}
-
-        def kind(request_id: str) -> int:
-            return names.get(request_id.rpartition("/")[0], 0)
-
+        kind = self.search.demand.kind_of
         rows: list[tuple[float, float | None, float, int]] = [
             (record.ttft_s, record.tpot_s, record.e2e_s, kind(record.id))
             for record in run.records
