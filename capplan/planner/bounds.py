@@ -106,6 +106,4 @@ def binding_of(replica: Replica, bounds: Bounds, best: MeanStep) -> tuple[str, s
         elif most == "decode" and replica.max_decode_batch == replica.max_sequences:
             limit = "kv_memory"
         return most, limit
-    # The steady state stops at the first limit that a slightly larger batch breaks.
-    beyond = best.decode_batch * (1 + 1e-6) + 1e-6
-    return "combined", replica.mean_step_fault(beyond) or "kv_memory"
+    return "combined", replica.limit_beyond(best)

@@ -213,6 +213,11 @@ class Replica:
             return "token_budget"
         return None
 
+    def limit_beyond(self, best: MeanStep) -> str:
+        """The limit at which the best steady state stops: what a slightly larger batch breaks."""
+        beyond = best.decode_batch * (1 + 1e-6) + 1e-6
+        return self.mean_step_fault(beyond) or "kv_memory"
+
     def mean_step_at_rate(self, requests_per_s: float) -> MeanStep | None:
         """The steady state that carries a given rate; None above what any batch carries."""
         low, high = 0.0, float(max(1, self.max_sequences))

@@ -67,12 +67,16 @@ class Candidate:
         return self.best.requests_per_s if self.best is not None else 0.0
 
     @cached_property
+    def saturation_per_s(self) -> float:
+        """Requests a second of one replica with every seat taken: no limits, no queue."""
+        return self.replica.mean_step(float(self.replica.max_sequences)).requests_per_s
+
+    @cached_property
     def bound_limit(self) -> str:
         """The limit that a slightly larger batch breaks."""
         if self.best is None:
             return self.replica.fault() or "kv_memory"
-        beyond = self.best.decode_batch * (1 + 1e-6) + 1e-6
-        return self.replica.mean_step_fault(beyond) or "kv_memory"
+        return self.replica.limit_beyond(self.best)
 
     @cached_property
     def collective_fraction(self) -> float:

@@ -35,10 +35,8 @@ def nearest(candidates: Sequence[Candidate], aims: Search) -> tuple[Suggestion, 
 
 
 def _lightly_loaded(candidate: Candidate, aims: Search) -> Judged | None:
-    replica = candidate.replica
-    carries = replica.mean_step(float(replica.max_sequences)).requests_per_s
     place = 1
-    while place < NUM_RATES - 1 and rate_at(place + 1) <= carries * _LIGHT_LOAD:
+    while place < NUM_RATES - 1 and rate_at(place + 1) <= candidate.saturation_per_s * _LIGHT_LOAD:
         place += 1
     sample = aims.curve(candidate).probe.sample(place, 1, longer=False)
     judged = judge(sample, aims.promise, aims.demand.kinds, by_interval=False)

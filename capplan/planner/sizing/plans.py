@@ -18,7 +18,6 @@ from capplan.planner.money import with_money_and_power
 from capplan.planner.simulated_bands import key_of
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.one_pool import OnePoolServing
-from capplan.planner.sizing.proof import saturation_per_s
 from capplan.planner.sizing.search import Search, Sized
 from capplan.results.bands import BandedFigure
 from capplan.results.gpus import GpusPlan, ServedAs, ServiceLevel
@@ -87,7 +86,7 @@ def _bands(
     # Replicas were added, or more were got than the rate needs: the count is taken as needed.
     carried = max(each_per_s, kind.sustained.requests_per_s if kind.sustained else 0.0)
     found = [gpus_band(num_gpus, size, rate_per_s, carried, key_of(candidate.serving, 1.0))]
-    key = key_of(candidate.serving, each_per_s / saturation_per_s(candidate))
+    key = key_of(candidate.serving, each_per_s / candidate.saturation_per_s)
     ttft_s = next((level.value_s for level in levels if level.key == "ttft"), None)
     for level in levels:
         statistic = f"P{level.percentile:g}" + (f" of {level.kind}" if level.kind else "")

@@ -124,7 +124,7 @@ def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
         kv_used_fraction=result.usage.kv_used_fraction,
         levels=proven.judged.levels,
         goodput_fraction=proven.judged.goodput_fraction,
-        saturates_at_per_s=num * saturation_per_s(candidate),
+        saturates_at_per_s=num * candidate.saturation_per_s,
         loss=loss,
     )
 
@@ -134,11 +134,6 @@ def _proven(fleet: _Fleet, num_replicas: int) -> _Proven:
     settings = FleetSettings(num_replicas, routing=fleet.search.routing)
     answer = fleet.run(settings, total, warmup_s)
     return _Proven(answer.result, fleet.judged(answer, warmup_s))
-
-
-def saturation_per_s(candidate: Candidate) -> float:
-    """Requests a second of one replica with every seat taken: no limits, no queue."""
-    return candidate.replica.mean_step(float(candidate.replica.max_sequences)).requests_per_s
 
 
 def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
