@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
+from capplan.formulas import queueing
 from capplan.planner.fleet import fleet_of
 from capplan.planner.money import price_of
 from capplan.planner.sizing.candidates import Candidate
@@ -178,8 +179,8 @@ def e2e_of(level_list: Sequence[Level], candidate: Candidate) -> float:
     levels = {level.key: level.value_s for level in level_list}
     if levels.get("e2e") is not None:
         return levels["e2e"] or 0.0
-    intervals = candidate.question.workload.output_tokens - 1
-    return (levels.get("ttft") or 0.0) + intervals * (levels.get("tpot") or 0.0)
+    ttft_s, tpot_s = levels.get("ttft") or 0.0, levels.get("tpot") or 0.0
+    return queueing.e2e_s(ttft_s, tpot_s, candidate.question.workload.output_tokens)
 
 
 def with_fleet(candidate: Candidate, num: int, sustained: Sustained, e2e_s: float) -> Kind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from capplan.formulas import queueing
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.step import StepModel
 from capplan.planner.question import Question
@@ -50,7 +51,7 @@ class ServedReplica(Replica):
         return fault
 
     def e2e_s(self, step: MeanStep) -> float:
-        return step.ttft_s + (self.question.workload.output_tokens - 1) * step.step_time_s
+        return queueing.e2e_s(step.ttft_s, step.step_time_s, self.question.workload.output_tokens)
 
     def in_flight(self, requests_per_s: float) -> float:
         """Requests in the replica at a rate, on average; all seats where the rate is too high."""
