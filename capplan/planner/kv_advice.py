@@ -82,10 +82,8 @@ def _shorter(question: KvQuestion) -> Iterator[Suggestion]:
 
 def _whole_prompts(question: KvQuestion) -> bool:
     """A step must take the longest prompt whole, so that its length decides the activation peak."""
-    defaults = question.engine.profile.defaults
-    above = defaults.chunked_prefill_above
     length = question.deployment.pool.max_model_len
-    return not defaults.chunked_prefill and (above is None or length <= above)
+    return not question.engine.profile.defaults.chunks_prefill(length)
 
 
 def _fewer(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:
