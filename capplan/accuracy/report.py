@@ -34,8 +34,7 @@ def _generation(run: MeasuredRun) -> str:
 
 
 def _experts(run: MeasuredRun) -> str:
-    has = any(ffn.kind == "moe" for ffn in model_of(run).spec.ffns.values())
-    return "experts" if has else "dense"
+    return "experts" if model_of(run).spec.has_experts else "dense"
 
 
 # What follows from a row's names, by the name of a column that the table does not have.

@@ -181,7 +181,7 @@ class _Settings:
         """tp, pp, dp, ep and the number of replicas."""
         run, gpus, pp = self.run, self.run.num_gpus or 1, self.run.pp or 1
         pp = pp if gpus % pp == 0 else 1
-        moe = any(ffn.kind == "moe" for ffn in self.named.spec.ffns.values())
+        moe = self.named.spec.has_experts
         if run.attention_dp and moe and gpus > 1:
             ranks = run.tp or gpus // pp
             return 1, pp, ranks, run.ep or ranks, max(1, gpus // (ranks * pp))

@@ -40,7 +40,7 @@ def band_key(
     return BandKey(
         architecture=generation_of(hardware),
         engine=engine,
-        experts=any(ffn.kind == "moe" for ffn in model.ffns.values()),
+        experts=model.has_experts,
         several_gpus=num_gpus > 1,
         loaded=utilisation >= LOADED_FRACTION,
     )

@@ -126,7 +126,7 @@ def weight_edition(model: ModelSpec, quantisation: str, dtype: str = "") -> Weig
 
 def _is_hybrid_moe(model: ModelSpec) -> bool:
     recurrent = any(isinstance(m, (GatedDeltaNet, Mamba2)) for m in model.mixers.values())
-    return recurrent and any(ffn.kind == "moe" for ffn in model.ffns.values())
+    return recurrent and model.has_experts
 
 
 def _is_blockwise(model: ModelSpec) -> bool:

@@ -189,6 +189,10 @@ class ModelSpec(Spec):
         return _count((ffn, num) for num, _, ffn in self.layer_runs)
 
     @property
+    def has_experts(self) -> bool:
+        return any(ffn.kind == "moe" for ffn in self.ffns.values())
+
+    @property
     def stored_format(self) -> str:
         """The format of most weights: the quantised one where there is one."""
         quantization = self.weights.quantization

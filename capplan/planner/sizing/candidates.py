@@ -189,12 +189,11 @@ def _servings(
 ) -> Iterator[Serving]:
     model, hardware = question.model, question.hardware
     tps: Sequence[int] = space.tps or allowed_tps(model, hardware)
-    experts = any(ffn.kind == "moe" for ffn in model.ffns.values())
     for tp, pp, spread, dtype, kv, seqs, budget, caching in product(
         tps, space.pps, space.eps, space.dtypes, space.kv_dtypes or (engine.kv_dtype,),
         space.max_num_seqs, space.max_num_batched_tokens, space.prefix_caching,
     ):  # fmt: skip
-        if spread and (not experts or tp == 1):
+        if spread and (not model.has_experts or tp == 1):
             continue
         own = replace(
             engine,
