@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from capplan.errors import CapplanError
 from capplan.formulas import paging
@@ -40,7 +41,7 @@ class KvQuestion:
     lengths: tuple[int, ...]
     static_length: int | None
 
-    @property
+    @cached_property
     def deployment(self) -> Deployment:
         return Deployment(self.model, self.hardware, self.engine, self.engine.tp or 1)
 
