@@ -30,11 +30,10 @@ _MERGED = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))
 
 @dataclass(frozen=True, slots=True)
 class LoadedWeights:
-    """Bytes on the fullest GPU; ``rotary_bytes`` and ``rounding_bytes`` are in the total."""
+    """Bytes on the fullest GPU; ``rotary_bytes`` are in the total."""
 
     total_bytes: int
     rotary_bytes: int
-    rounding_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +96,14 @@ def stage_model(model: ModelSpec, pp: int, stage: int) -> ModelSpec:
 
 def _of_stage(model: ModelSpec, split: _Split, stage: int, edition: WeightEdition) -> LoadedWeights:
     part = stage_model(model, split.pp, stage)
-    plain = rounded = 0
+    rounded = 0
     for merged in _held(part, split.pp, stage):
         size, copies = _one_copy(merged, part, split, edition)
-        plain += size * copies
         # A tower is many tensors under one name, none of them large: nothing is rounded.
         alone = merged[0].group != "extra"
         rounded += (allocated_bytes(size) if alone else size) * copies
     rotary = _rotary_bytes(part)
-    return LoadedWeights(rounded + rotary, rotary, rounded - plain)
+    return LoadedWeights(rounded + rotary, rotary)
 
 
 def _held(part: ModelSpec, pp: int, stage: int) -> Iterator[list[Tensor]]:
