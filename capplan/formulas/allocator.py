@@ -33,12 +33,3 @@ def rotary_cache_bytes(max_positions: int, rotary_dim: int, element_bytes: int =
     32
     """
     return max_positions * rotary_dim * element_bytes
-
-
-def padded(size: int, multiple: int) -> int:
-    """``size`` rounded up to a multiple: vocabulary rows (64), widths that a kernel wants.
-
-    >>> padded(2880, 256), padded(128256, 64)
-    (3072, 128256)
-    """
-    return -(-size // multiple) * multiple

@@ -21,7 +21,7 @@ def units_needed(demand: float, capacity_per_unit: float) -> int:
 
 
 def round_up(count: int, multiple: int) -> int:
-    """The count rounded up to whole nodes (or any other multiple).
+    """The count rounded up to a multiple: whole nodes, the rows that a kernel pads to.
 
     >>> round_up(11, 8), round_up(16, 8)
     (16, 16)

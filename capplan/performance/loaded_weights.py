@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from capplan.formulas.allocator import allocated_bytes, padded, rotary_cache_bytes
+from capplan.formulas.allocator import allocated_bytes, rotary_cache_bytes
+from capplan.formulas.capacity import round_up
 from capplan.formulas.kv_groups import pipeline_stages
 from capplan.formulas.number_formats import FORMATS
 from capplan.specs.editions import ALL_GROUPS, WeightEdition
@@ -147,7 +148,7 @@ def _shard_bytes(
 ) -> int:
     shape = tensor.shape
     if tensor.group in ("embedding", "lm_head") and tensor.is_matrix:
-        shape = (padded(shape[0], VOCABULARY_MULTIPLE), shape[1])
+        shape = (round_up(shape[0], VOCABULARY_MULTIPLE), shape[1])
     # A tower ("extra") is replicated in the inventory; engines split its blocks over the ranks.
     share = tensor.shard_fraction(tp) if tensor.group != "extra" else 1 / tp
     one = replace(tensor, shape=shape, copies=1)
@@ -162,7 +163,7 @@ def _shard_bytes(
 def _mxfp4_padding(width: int, hidden: int, kernel: str | None) -> float:
     """``width`` as padded by the kernel, the padding of the hidden size folded in."""
     of_width, of_hidden = MXFP4_PADDING[kernel or "triton"]
-    return padded(width, of_width) * padded(hidden, of_hidden) / hidden
+    return round_up(width, of_width) * round_up(hidden, of_hidden) / hidden
 
 
 def _rotary_bytes(model: ModelSpec) -> int:

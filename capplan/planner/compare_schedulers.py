@@ -7,7 +7,7 @@ from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
 from capplan.errors import CapplanError, UnsupportedError, did_you_mean
-from capplan.formulas.statistics import percentile_of, samples_needed
+from capplan.formulas.statistics import percentile_of
 from capplan.planner.engine_loop import V0_WATERMARK
 from capplan.planner.simulate import Progress
 from capplan.results.schedulers import SchedulerRow, SchedulersResult
@@ -15,6 +15,7 @@ from capplan.simulator.config import SchedulerConfig
 from capplan.simulator.fleet.settings import FleetSettings
 from capplan.simulator.fleet.simulate import ONE_REPLICA, simulate_fleet
 from capplan.simulator.fleet.sources import Source
+from capplan.simulator.latencies import enough
 from capplan.simulator.loop import ReplicaLoop
 from capplan.simulator.policies.config import KvAllocation, LoopConfig
 from capplan.simulator.policies.loop import PolicyReplica
@@ -208,11 +209,9 @@ def _tensorrt_llm(config: SchedulerConfig) -> TensorRtLlm:
 
 
 def _percentile(ordered: Items[float], percentile: float) -> float | None:
-    enough = len(ordered) >= samples_needed(percentile)
-    return percentile_of(ordered, percentile) if enough else None
+    return percentile_of(ordered, percentile) if enough(len(ordered), percentile) else None
 
 
 def _gap_percentile(watch: StepStatistics, percentile: float) -> float | None:
     gaps = watch.gap_sample
-    enough = gaps.count >= samples_needed(percentile)
-    return gaps.percentiles((percentile,))[0] if enough else None
+    return gaps.percentiles((percentile,))[0] if enough(gaps.count, percentile) else None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capplan.formulas.allocator import padded
+from capplan.formulas import kv_blocks
+from capplan.formulas.capacity import round_up
 from capplan.formulas.kv import kv_heads_per_gpu
 from capplan.performance.kv_engine import Deployment
 from capplan.performance.loaded_weights import VOCABULARY_MULTIPLE, stage_layers
@@ -39,7 +40,7 @@ def split_rows(here: Deployment) -> Iterator[SplitRow]:
             held = -(-ffn.num_experts // ranks) if spread else ffn.num_experts
             note = f"spread over {ranks} GPUs" if spread else f"1/{tp} of each" if tp > 1 else None
             yield SplitRow(f"experts{label}", ffn.num_experts, held, note)
-    rows = padded(model.vocab_size, VOCABULARY_MULTIPLE)
+    rows = round_up(model.vocab_size, VOCABULARY_MULTIPLE)
     note = f"padded to {rows:,}" if rows != model.vocab_size else None
     yield SplitRow("vocabulary rows", model.vocab_size, -(-rows // tp), note)
 
@@ -55,6 +56,6 @@ def stage_rows(here: Deployment) -> Iterator[StageRow]:
             weight_bytes_per_gpu=budget.size("weights"),
             kv_pool_bytes_per_gpu=budget.pool_bytes,
             bytes_per_block_per_gpu=size,
-            num_blocks=max(0, int(budget.pool_bytes // size)) if size else None,
+            num_blocks=kv_blocks.num_blocks(budget.pool_bytes, size) if size else None,
             decides=budget is here.budget,
         )

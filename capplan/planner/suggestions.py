@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from capplan import units
 from capplan.errors import CapplanError
+from capplan.formulas.kv_blocks import longest
 from capplan.performance.rates import compute_format
 from capplan.planner.parallelism import allowed_tps
 from capplan.planner.question import Question
@@ -62,14 +64,12 @@ def _shorter_prompt(replicas: Sequence[Replica]) -> Suggestion | None:
     if not room:
         return None
     replica = max(room, key=lambda r: r.pool_bytes_per_gpu / r.sequence_bytes_per_gpu)
-    low, high = 0, replica.question.workload.prompt_tokens
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _prompt_fits(replica, middle) else (low, middle)
-    if not low:
+    shorter = replica.question.workload.prompt_tokens - 1
+    fits = longest(partial(_prompt_fits, replica), shorter)
+    if not fits:
         return None
     return Suggestion(
-        "--prompt-tokens", units.format_tokens(low), f"one sequence fits at TP {replica.tp}"
+        "--prompt-tokens", units.format_tokens(fits), f"one sequence fits at TP {replica.tp}"
     )
 
 
