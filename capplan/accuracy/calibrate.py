@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import MeasuredRun
+from capplan.accuracy.score import THROUGHPUT, TPOT, TTFT
 from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.errors import CapplanError
@@ -37,9 +38,9 @@ PRIORS: tuple[tuple[str, float], ...] = (
 )
 # (figure, columns that state it, scale): how well the model predicts it at best, in log units.
 FIGURES: tuple[tuple[str, tuple[str, ...], float], ...] = (
-    ("TPOT", ("tpot_mean_ms", "tpot_p50_ms", "itl_mean_ms"), 0.06),
-    ("throughput", ("output_tok_s", "req_s", "total_tok_s"), 0.08),
-    ("TTFT", ("ttft_mean_ms", "ttft_p50_ms"), 0.25),
+    ("TPOT", TPOT, 0.06),
+    ("throughput", (*THROUGHPUT, "total_tok_s"), 0.08),
+    ("TTFT", TTFT, 0.25),
     ("E2E", ("e2e_mean_ms",), 0.08),
 )
 _HUBER = 1.5  # scales beyond which a figure's pull stops growing

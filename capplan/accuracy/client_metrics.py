@@ -11,18 +11,17 @@ def client_metrics(
     timings: Timings, lengths: Sequence[tuple[int, int]], replicas: int, skip: int = 0
 ) -> dict[str, float]:
     """What the client prints; the latencies of the first ``skip`` requests are left out."""
-    rates = _rates(timings, lengths, replicas)
+    rates = _rates(timings.elapsed_s, lengths, replicas)
     skip = skip if skip < len(lengths) else 0
     return rates | _latencies(timings, lengths, skip)
 
 
-def _rates(timings: Timings, lengths: Sequence[tuple[int, int]], replicas: int) -> dict[str, float]:
-    elapsed = timings.elapsed_s
+def _rates(elapsed_s: float, lengths: Sequence[tuple[int, int]], replicas: int) -> dict[str, float]:
     out = sum(output for _, output in lengths)
     return {
-        "output_tok_s": replicas * out / elapsed,
-        "total_tok_s": replicas * (out + sum(prompt for prompt, _ in lengths)) / elapsed,
-        "req_s": replicas * len(lengths) / elapsed,
+        "output_tok_s": replicas * out / elapsed_s,
+        "total_tok_s": replicas * (out + sum(prompt for prompt, _ in lengths)) / elapsed_s,
+        "req_s": replicas * len(lengths) / elapsed_s,
     }
 
 
@@ -57,12 +56,8 @@ def static_metrics(
 ) -> dict[str, float]:
     """Of a fixed batch: the time until all prompts are computed, and the steps after it."""
     end, start = max(timings.finish_s), max(timings.first_s)
-    out = sum(output for _, output in lengths)
     steps = max(output for _, output in lengths) - 1
-    metrics = {
-        "output_tok_s": replicas * out / end,
-        "total_tok_s": replicas * (out + sum(prompt for prompt, _ in lengths)) / end,
-        "req_s": replicas * len(lengths) / end,
+    metrics = _rates(end, lengths, replicas) | {
         "e2e_mean_ms": 1e3 * end,
         "ttft_mean_ms": 1e3 * start,
         "ttft_p50_ms": 1e3 * start,

@@ -49,10 +49,11 @@ def emulate(
         longer = math.ceil(share.num_requests * share.least_duration_s / timings.elapsed_s)
         share = replace(share, num_requests=min(longer, _MOST_BURST_REQUESTS))
         lengths, timings = _run(settings, share, server, record)
-    skip = math.ceil(load.steady_from / replicas)
-    metrics = client_metrics(timings, lengths, replicas, skip)
     if load.kind == "static":
         metrics = static_metrics(timings, lengths, replicas)
+    else:
+        skip = math.ceil(load.steady_from / replicas)
+        metrics = client_metrics(timings, lengths, replicas, skip)
     return Emulated(metrics, len(lengths) * replicas, _pool(server, lengths)[1])
 
 

@@ -225,13 +225,14 @@ class _Settings:
 
     def kv_dtype(self) -> str:
         text, activations = self.run.kv_dtype, self.named.spec.activation_dtype
+        wide = activations if activations in ("bf16", "fp16") else "bf16"
         if "fp8" in text and "not fp8" not in text:
             return "fp8"
         if text.startswith("auto") and self.stores_kv_scales():
             self.assume("kv dtype", "fp8, as `auto` reads it out of ModelOpt's NVFP4", "kv_dtype")
             return "fp8"
         if text:
-            return activations if activations in ("bf16", "fp16") else "bf16"
+            return wide
         name = self.run.model.lower()
         narrow = self.named.dtype or self.named.spec.stored_format
         scaled = self.engine.kind == "tensorrt-llm" and narrow.split("-")[0] in ("fp8", "nvfp4")
@@ -239,7 +240,6 @@ class _Settings:
         if (scaled and not published) or name.endswith("-kv"):
             # NVIDIA's FP8 and FP4 checkpoints, and builds with use_fp8, carry FP8 KV scales.
             return self.or_default("kv_dtype", None, "fp8")
-        wide = activations if activations in ("bf16", "fp16") else "bf16"
         return self.or_default("kv_dtype", None, wide)
 
     def stores_kv_scales(self) -> bool:
