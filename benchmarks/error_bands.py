@@ -36,7 +36,7 @@ from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.accuracy.utilisation import utilisation
 from capplan.errors import CapplanError
-from capplan.performance.bands import BandKey, band_key, describe, kinds
+from capplan.performance.bands import BandKey, Kind, band_key, describe, kinds
 from capplan.specs.error_bands import FILE, BandCell, BandTable, Figure
 
 COVERAGE = 0.8
@@ -51,7 +51,6 @@ FIGURES: dict[Figure, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "throughput": (THROUGHPUT, ("closed", "static", "offline", "burst", "offline-batch")),
 }
 STRETCHES = tuple(step / 20 for step in range(10, 100))
-Kind = tuple[str | None, str | None, bool | None, bool | None, bool | None]
 Spreads = dict[Kind, tuple[float, float, int]]  # below (negative), above, rows
 ANY: Kind = (None, None, None, None, None)
 

@@ -135,7 +135,7 @@ def _jacobian(
     jacobian = np.zeros((len(r), len(names)))
     for kind, which in sorted({(name[0], name[2]) for name in names}):
         like = [i for i, name in enumerate(names) if (name[0], name[2]) == (kind, which)]
-        own = [i for i in like if not _is_common(names[i])]
+        own = [i for i in like if not is_common(names[i])]
         moved = x.copy()
         moved[own] += DIFFERENCE
         slope = (residuals(moved) - r) / DIFFERENCE
@@ -144,7 +144,7 @@ def _jacobian(
     return jacobian
 
 
-def _is_common(name: Name) -> bool:
+def is_common(name: Name) -> bool:
     return name[1] == "*" or (name[0] == "fmt" and isinstance(name[1], str))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from fit_performance import Problem, fit
+from fit_performance import Problem, fit, is_common
 from performance_params import Name, World
 from performance_rows import Evaluator
 
@@ -84,13 +84,9 @@ TERMS: dict[str, Change] = {
 }
 LIMITS = {
     "no fit: kernels and first guesses": lambda _: False,
-    "one set for all accelerators": lambda name: name[0] == "eng" or _common(name),
+    "one set for all accelerators": lambda name: name[0] == "eng" or is_common(name),
     "one set for all engines": lambda name: name[0] != "eng",
 }
-
-
-def _common(name: Name) -> bool:
-    return name[1] == "*" or (name[0] == "fmt" and isinstance(name[1], str))
 
 
 class _Changed:

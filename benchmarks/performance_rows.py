@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 from performance_params import Owners, World, owners_of
 
+from capplan.accuracy import score
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import MeasuredRun, read_measured
-from capplan.accuracy.server import Server, _deployment, overheads_of
+from capplan.accuracy.server import Server, deployment_of, overheads_of, step_key
 from capplan.accuracy.settings import RunSettings, settings_of
 from capplan.accuracy.step_record import StepRecord
 from capplan.errors import CapplanError
@@ -48,11 +49,7 @@ class Row:
 
     @property
     def deployment(self) -> tuple[object, ...]:
-        s = self.settings
-        return (
-            s.model_id, s.hardware_id, s.tp, s.pp, s.dp, s.ep, s.dtype, s.kv_dtype,
-            self.overheads.name, self.overheads.cuda_graph_max_bs, s.moe_backend,
-        )  # fmt: skip
+        return step_key(self.settings, self.overheads)
 
     @property
     def group(self) -> str:
@@ -90,15 +87,13 @@ def trace(runs: Sequence[MeasuredRun], world: World) -> list[Row]:
         try:
             settings, load = settings_of(run), load_of(run)
             overheads = overheads_of(settings)
-            key = (settings.model_id, settings.hardware_id, settings.tp, settings.pp, settings.dp,
-                   settings.ep, settings.dtype, settings.kv_dtype, overheads.name,
-                   overheads.cuda_graph_max_bs, settings.moe_backend)  # fmt: skip
+            key = step_key(settings, overheads)
             if key not in models:
                 model = world.model(settings, overheads)
                 models[key] = model, ModelStepTime(model)
             model, steps = models[key]
             record = StepRecord()
-            server = Server(settings, model, steps, _deployment(settings))
+            server = Server(settings, model, steps, deployment_of(settings))
             emulated = emulate(settings, load, server, record)
         except CapplanError as error:
             print(f"{run.id}: {error.message}", file=sys.stderr)
@@ -177,12 +172,11 @@ def bin_times_s(model: StepModel, bins: np.ndarray) -> np.ndarray:
 
 def scored(run: MeasuredRun) -> list[tuple[str, str]]:
     """(kind, column) of what is compared: one TPOT, one TTFT, one throughput a row at most."""
-    wanted = []
+    wanted: list[tuple[str, score.Columns]] = []
     if run.workload in CLOSED_LATENCY:
-        wanted += [("TPOT", ("tpot_mean_ms", "tpot_p50_ms", "itl_mean_ms")),
-                   ("TTFT", ("ttft_mean_ms", "ttft_p50_ms"))]  # fmt: skip
+        wanted += [("TPOT", score.TPOT), ("TTFT", score.TTFT)]
     if run.workload in THROUGHPUT:
-        wanted.append(("throughput", ("output_tok_s", "req_s")))
+        wanted.append(("throughput", score.THROUGHPUT))
     if run.workload == "static":
         wanted += [("TPOT static", ("tpot_mean_ms", "itl_mean_ms")),
                    ("TTFT static", ("ttft_mean_ms",))]  # fmt: skip

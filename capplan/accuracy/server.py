@@ -69,7 +69,17 @@ _STEPS: dict[tuple[object, ...], tuple[StepModel, ModelStepTime]] = {}
 def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) -> Server:
     """Raises CapplanError where the accelerator cannot compute in this format."""
     engine = overheads_of(settings)
-    key = (
+    key = (*step_key(settings, engine), calibration)
+    steps = _STEPS.get(key)
+    if steps is None:
+        model = _step_model(settings, engine, calibration)
+        steps = _STEPS[key] = model, ModelStepTime(model)
+    return Server(settings, *steps, deployment_of(settings))
+
+
+def step_key(settings: RunSettings, engine: EngineOverheads) -> tuple[object, ...]:
+    """What step times depend on, by names: runs that agree in it share them."""
+    return (
         settings.model_id,
         settings.hardware_id,
         settings.tp,
@@ -81,13 +91,7 @@ def server_of(settings: RunSettings, calibration: Calibration = UNCALIBRATED) ->
         engine.name,
         engine.cuda_graph_max_bs,
         settings.moe_backend,
-        calibration,
     )
-    steps = _STEPS.get(key)
-    if steps is None:
-        model = _step_model(settings, engine, calibration)
-        steps = _STEPS[key] = model, ModelStepTime(model)
-    return Server(settings, *steps, _deployment(settings))
 
 
 def overheads_of(settings: RunSettings) -> EngineOverheads:
@@ -136,7 +140,7 @@ def _step_model(
     )
 
 
-def _deployment(settings: RunSettings) -> Deployment:
+def deployment_of(settings: RunSettings) -> Deployment:
     """With its flags; where they are not known and vLLM would not start so, with more memory.
 
     The pool must hold a request of `max_model_len`. The error message says what to do about it,
