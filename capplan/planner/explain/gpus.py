@@ -9,7 +9,7 @@ from capplan.planner.bounds import decode_tokens_per_s
 from capplan.planner.explain import memory
 from capplan.planner.explain.figure import figure
 from capplan.planner.explain.money import cost_figures, power_figures
-from capplan.planner.explain.operating import operating_figures
+from capplan.planner.explain.operating import operating_figures, rate_symbol
 from capplan.planner.explain.steps import step_time
 from capplan.planner.question import Question
 from capplan.planner.replica import Replica
@@ -36,10 +36,6 @@ def explain_gpus(question: Question, plan: GpusPlan) -> Explanation:
     else:
         count = f"No number of {plan.hardware} serves {question.model.name}: {plan.binding_limit}"
     return Explanation("gpus", count, tuple(figures), tuple(left_out))
-
-
-def rate_symbol(question: Question) -> Symbol:
-    return Symbol("rate", "offered at the peak", question.workload.arrival_rate_per_s, "req/s")
 
 
 def _demand(question: Question, plan: GpusPlan) -> Iterator[Figure]:
@@ -146,6 +142,7 @@ def _decode(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
     if measured is None:
         reads = replica.steps.uniform_reads(batch, workload.decode_context_tokens)
         step = replica.steps.time(Batch(batch, reads))
+        made = decode_tokens_per_s(replica)
         yield step_time(
             f"step of {batch:,} decodes",
             step,
@@ -155,7 +152,7 @@ def _decode(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
         )
         yield figure(
             "decode rate of a replica",
-            decode_tokens_per_s(replica),
+            made,
             "tokens/s",
             "made = batch / time",
             [
@@ -168,16 +165,14 @@ def _decode(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
             f"{1 / replica.decode_step_s(1):,.0f} tokens a second.",
             source="docs/model.md 15",
         )
-        made, tokens = decode_tokens_per_s(replica), workload.output_tokens - 1
-        formula, what = "gpus = ceil(rate × later / made) × tp", "after the first"
+        tokens, what = workload.output_tokens - 1, "after the first"
     else:
-        made, tokens = measured, workload.output_tokens
-        formula, what = "gpus = ceil(rate × later / made) × tp", "of an answer, all"
+        made, tokens, what = measured, workload.output_tokens, "of an answer, all"
     yield figure(
         "GPUs by decode",
         bounds.num_gpus_decode,
         "",
-        formula if tokens else "gpus = tp",
+        "gpus = ceil(rate × later / made) × tp" if tokens else "gpus = tp",
         [
             rate_symbol(question),
             Symbol("later", what, tokens, "tokens"),
@@ -233,7 +228,7 @@ def _fleet(plan: GpusPlan) -> Iterator[Figure]:
     assert plan.num_nodes is not None
     assert plan.num_gpus_rounded is not None
     node, replicas, spares = plan.gpus_per_node, plan.num_replicas, plan.num_spare_replicas
-    shared = [
+    symbols = [
         Symbol("replicas", "that the bounds ask for", replicas, ""),
         Symbol("spares", "beside them (--spares)", spares, ""),
         Symbol("node", "GPUs of a node", node, ""),
@@ -247,7 +242,7 @@ def _fleet(plan: GpusPlan) -> Iterator[Figure]:
         plan.num_nodes,
         "",
         formula,
-        shared,
+        symbols,
         why="Servers are bought and rented whole, and a replica stays within one.",
         picture="Replicas packed into boxes.",
         check=f"{plan.num_nodes * node - (replicas + spares) * plan.tp} of their GPUs are left.",

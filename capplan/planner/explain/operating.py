@@ -9,6 +9,7 @@ from capplan.performance.batch import StepTime
 from capplan.planner.bounds import most_requests_per_s
 from capplan.planner.explain.figure import figure
 from capplan.planner.explain.steps import step_time
+from capplan.planner.question import Question
 from capplan.planner.replica import Replica
 from capplan.results.explanation import Figure, Symbol
 from capplan.results.gpus import GpusPlan
@@ -20,7 +21,7 @@ def operating_figures(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
     assert facts is not None
     assert plan.num_replicas is not None
     workload = question.workload
-    rate = Symbol("rate", "offered at the peak", workload.arrival_rate_per_s, "req/s")
+    rate = rate_symbol(question)
     measured = question.fleet.replica_output_tokens_per_s
     if workload.output_tokens > 1:
         yield _mean_rate(replica, plan)
@@ -47,6 +48,10 @@ def operating_figures(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
         source="docs/model.md 17; Pollaczek-Khinchine for the check",
     )
     yield from _levels(replica, plan)
+
+
+def rate_symbol(question: Question) -> Symbol:
+    return Symbol("rate", "offered at the peak", question.workload.arrival_rate_per_s, "req/s")
 
 
 def _md1(busy: float) -> str:
