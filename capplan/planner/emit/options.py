@@ -11,8 +11,8 @@ from capplan.results.launch import LaunchOption
 from capplan.specs.plan_engine import FlagValues
 
 # Formats that engines convert to while loading; the others are those of a checkpoint.
-_CONVERTED = {"fp8": "fp8"}
-_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+_CONVERTED = ("fp8",)
+WIDE_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Wanted:
     def dtype(self) -> str | None:
         """`bfloat16` as engines write it; None keeps what the checkpoint says."""
         text = self.flags.dtype
-        return None if text in (None, "auto") else _DTYPES.get(str(text).lower(), text)
+        return None if text in (None, "auto") else WIDE_DTYPES.get(str(text).lower(), text)
 
     @property
     def quantization(self) -> str | None:
@@ -69,15 +69,15 @@ class Wanted:
         text = self.flags.kv_cache_dtype
         if text is None or text.lower() in ("auto", self.activation_dtype):
             return None
-        if text.lower() in _DTYPES or text.lower() in _DTYPES.values():
-            return None if _DTYPES.get(text.lower(), text) == self.dtype else text
+        if text.lower() in WIDE_DTYPES or text.lower() in WIDE_DTYPES.values():
+            return None if WIDE_DTYPES.get(text.lower(), text) == self.dtype else text
         return text.lower()
 
     @property
     def kv_format(self) -> str:
         """The same as a number format that sizes are reckoned in."""
         name = self.kv_dtype or self.activation_dtype
-        wide = {long: short for short, long in _DTYPES.items()}
+        wide = {long: short for short, long in WIDE_DTYPES.items()}
         return "fp8" if re.fullmatch(r"fp8(_e\dm\d)?", name) else wide.get(name, name)
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from capplan import units
+from capplan.planner.emit.options import WIDE_DTYPES
 from capplan.planner.question import DEFAULT_BLOCK_SIZE, Question
 from capplan.results.gpus import GpusPlan
 from capplan.specs.engine_catalogue import load_engine
 from capplan.specs.plan import Plan
-
-_WIDE = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
 def plan_mapping(
@@ -60,8 +59,8 @@ def _weights(question: Question) -> dict[str, Any]:
     engine, model = question.engine, question.model
     found: dict[str, Any] = {}
     if engine.dtype is not None and engine.dtype != model.stored_format:
-        wide = engine.dtype in _WIDE
-        found["dtype" if wide else "quantization"] = _WIDE.get(engine.dtype, engine.dtype)
+        wide = engine.dtype in WIDE_DTYPES
+        found["dtype" if wide else "quantization"] = WIDE_DTYPES.get(engine.dtype, engine.dtype)
     if engine.kv_dtype != model.activation_dtype:
         found["kv_cache_dtype"] = engine.kv_dtype
     return found
