@@ -8,7 +8,6 @@ medians are compared. Nothing is kept between runs but where the name says so.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -17,7 +16,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
+
+from startup import asked, capplan_command
 
 COMMANDS = {
     "--version": "--version",
@@ -27,11 +27,6 @@ COMMANDS = {
     "with sensitivity": "gpus --qps 100 --slo-ttft 400ms --sensitivity --no-cache",
     "whole catalogue": "gpus --qps 100 --slo-ttft 400ms --hardware all --no-cache",
 }
-
-
-def capplan_command() -> list[str]:
-    script = Path(sys.executable).with_name("capplan")
-    return [str(script)] if script.exists() else [sys.executable, "-m", "capplan"]
 
 
 def times_s(line: str, cache: str) -> tuple[float, float]:
@@ -88,14 +83,7 @@ def table(rows: Sequence[dict[str, object]]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="rounds (default 3)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    options = parser.parse_args()
-    if options.repeat < 1:
-        parser.error("--repeat: at least 1")
+    options = asked(__doc__, 3)
     rows = measure(options.repeat)
     print(json.dumps(rows, indent=2) if options.json else table(rows))
     return 0

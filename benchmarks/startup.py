@@ -97,15 +97,23 @@ def within(row: dict[str, object]) -> bool:
     return float(str(row["ratio"])) <= float(str(row["bar"]))
 
 
-def main() -> int:
+def asked(description: str | None, rounds: int) -> argparse.Namespace:
+    """`--repeat` and `--json`."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        description=description, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--repeat", type=int, default=15, metavar="N", help="rounds (default 15)")
+    parser.add_argument(
+        "--repeat", type=int, default=rounds, metavar="N", help=f"rounds (default {rounds})"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     if options.repeat < 1:
         parser.error("--repeat: at least 1")
+    return options
+
+
+def main() -> int:
+    options = asked(__doc__, 15)
     rows = measure(options.repeat)
     print(json.dumps(rows, indent=2) if options.json else table(rows))
     return 0 if all(within(row) for row in rows) else 1
