@@ -12,7 +12,6 @@ from capplan.accuracy.names import NamedModel, hardware_of, model_of
 from capplan.errors import UnsupportedError
 from capplan.formulas.number_formats import FORMATS
 from capplan.results.assumptions import Assumption
-from capplan.specs.editions import WeightEdition
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.mixers import Attention
 from capplan.specs.model import ModelSpec
@@ -66,10 +65,6 @@ class RunSettings:
     cuda_graph_max_bs: int | None
     moe_backend: str
     assumptions: tuple[Assumption, ...]
-
-    @property
-    def edition(self) -> WeightEdition:
-        return WeightEdition(self.dtype, kernel=self.engine.profile.mxfp4_kernel)
 
 
 def settings_of(run: MeasuredRun) -> RunSettings:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from capplan import units
 from capplan.errors import CapplanError, UnsupportedError
 from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.engine_families import engine_overheads
@@ -221,9 +220,3 @@ class Serving:
     def step_time(self) -> ModelStepTime:
         """What the scheduler's clock asks."""
         return ModelStepTime(self.steps)
-
-
-def pool_tokens(serving: Serving) -> str:
-    """The size of the pool as people read it."""
-    tokens = (serving.num_blocks - 1) * serving.config.block_size
-    return f"{serving.num_blocks:,} blocks ({units.format_tokens(tokens)} tokens)"

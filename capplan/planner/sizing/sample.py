@@ -13,14 +13,13 @@ from typing import Literal, TypeVar
 from capplan.formulas.statistics import percentile_of, section_half_width
 from capplan.planner.sizing.limits import ClassLimit, Promise
 from capplan.results.sizing import Level
+from capplan.simulator.latencies import NAMES
 
 NUM_SECTIONS = 10
 T = TypeVar("T")
 Verdict = Literal["holds", "fails", "undecided"]
 _HEAD = struct.Struct("<?I")
 _NO_TPOT = -1.0  # a single token has none
-KEYS = ("ttft", "tpot", "e2e")
-NAMES = {"ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E"}
 
 
 @dataclass(frozen=True)
