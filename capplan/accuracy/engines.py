@@ -41,13 +41,12 @@ def engine_of(run: MeasuredRun) -> Engine:
     foreign = foreign or "TensorRT 9" in run.engine_version or run.engine.startswith("CUDA")
     version = None if foreign else _version(run.engine_version)
     month = _month(run.source_date)
-    notes: list[str] = []
-    name = {"tgi": "vllm", "turbomind": "vllm"}.get(kind, kind)
-    if name != kind:
-        notes.append(f"{run.engine}: memory rule of an early vLLM")
+    if kind in ("tgi", "turbomind"):
+        note = f"{run.engine}: memory rule of an early vLLM"
         profile = engine_at("vllm", "2024-06")
-        return Engine(kind, _scheduler(kind, profile), version, month, profile, False, tuple(notes))
-    profile = _profile(name, version, month, notes)
+        return Engine(kind, _scheduler(kind, profile), version, month, profile, False, (note,))
+    notes: list[str] = []
+    profile = _profile(kind, version, month, notes)
     pytorch = kind == "tensorrt-llm" and not foreign and _is_pytorch(version, month)
     return Engine(
         kind,

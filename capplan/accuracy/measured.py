@@ -34,6 +34,10 @@ METRICS = (
 REQUIRED = ("id", "model", "gpu", "workload")
 # Their TTFT is the length of the queue that the client made.
 QUEUE_MADE_BY_CLIENT = frozenset({"burst", "offline", "offline-batch"})
+_SWITCHES = {
+    "on": True, "yes": True, "true": True, "1": True,
+    "off": False, "no": False, "false": False, "0": False,
+}  # fmt: skip
 _UNKNOWN = frozenset({"", "nan", "none", "null", "n/a", "-"})
 
 
@@ -264,16 +268,11 @@ class _Row:
 
     def switch(self, name: str) -> bool | None:
         """Cells say on, yes, off, no, sometimes with a remark behind."""
-        word = re.match(r"[a-z0-9]*", self.text(name).lower())
-        return {"on": True, "yes": True, "true": True, "1": True}.get(
-            word[0] if word else "", False if word and word[0] in _OFF else None
-        )
+        word = re.split(r"[^a-z0-9]", self.text(name).lower(), maxsplit=1)[0]
+        return _SWITCHES.get(word)
 
     def metrics(self) -> Iterator[tuple[str, float]]:
         for name in METRICS:
             value = self.number(name)
             if value:
                 yield name, value
-
-
-_OFF = frozenset({"off", "no", "false", "0"})
