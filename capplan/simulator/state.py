@@ -52,9 +52,6 @@ class ReplicaState(OpenForm):
         if not config.enable_chunked_prefill:
             self.harmless = min(self.harmless, config.max_num_batched_tokens)
         self.block_size, self.slots = config.block_size, config.slots
-        self.watermark_blocks = config.watermark_blocks
-        self.chunked_prefill = config.enable_chunked_prefill
-        self.whole_prompt_must_fit = config.scheduler_reserve_full_isl
         self.cache: PrefixCache | None = None
         if config.enable_prefix_caching:
             self.cache = PrefixCache(config.block_size, config.usable_blocks)
