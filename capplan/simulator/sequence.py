@@ -93,3 +93,18 @@ class Sequence:
                 self.later_hits,
             ),
         )
+
+
+def steps_with_blocks(opening: Items[int], steps: int, step: int, decodes: int, free: int) -> int:
+    """How many of the next `steps`, from `step` on, find the blocks that decodes open in them.
+
+    `opening` counts the decodes by phase.
+    """
+    size = len(opening)
+    cycles = free // decodes  # of `size` steps each, in which every decode opens one
+    done = min(steps, cycles * size)
+    free -= cycles * decodes
+    while done < steps and opening[(step + done) % size] <= free:
+        free -= opening[(step + done) % size]
+        done += 1
+    return done

@@ -231,17 +231,6 @@ class ReplicaState(OpenForm):
         if self.cache is not None:
             self.cache.table.clear(self.config.usable_blocks)
 
-    def steps_with_blocks(self, steps: int, step: int, decodes: int, free: int) -> int:
-        """How many of the next steps find the blocks that decodes open in them."""
-        size, opening = self.block_size, self.opening
-        cycles = free // decodes  # of `size` steps each, in which every decode opens one
-        done = min(steps, cycles * size)
-        free -= cycles * decodes
-        while done < steps and opening[(step + done) % size] <= free:
-            free -= opening[(step + done) % size]
-            done += 1
-        return done
-
     def outputs(self, seq: Sequence) -> int:
         """Output tokens that a request has got so far."""
         if seq.last_step == NO_STEP:
