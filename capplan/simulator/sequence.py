@@ -76,6 +76,12 @@ class Sequence:
         """Tokens found cached, by admission."""
         return () if self.first_scheduled_s < 0 else (self.first_hit, *self.later_hits)
 
+    def outputs_before(self, step: int) -> int:
+        """Output tokens that it has before step `step`."""
+        if self.last_step == NO_STEP:
+            return self.outputs
+        return min(self.end, self.end - (self.last_step - step + 1))
+
     def record(self) -> RequestRecord:
         # Not by the class's own __new__: this is called for every request.
         return new_record(

@@ -230,9 +230,3 @@ class ReplicaState(OpenForm):
         self.in_flight = False
         if self.cache is not None:
             self.cache.table.clear(self.config.usable_blocks)
-
-    def outputs(self, seq: Sequence) -> int:
-        """Output tokens that a request has got so far."""
-        if seq.last_step == NO_STEP:
-            return seq.outputs
-        return min(seq.end, seq.end - (seq.last_step - self.step + 1))
