@@ -266,9 +266,7 @@ class _Settings:
     def chunked(self, length: int) -> bool:
         if self.engine.scheduler in ("tensorrt-llm", "tgi", "turbomind"):
             return bool(self.run.chunked_prefill) and self.engine.kind == "tensorrt-llm"
-        defaults = self.profile.defaults
-        above = defaults.chunked_prefill_above
-        default = defaults.chunked_prefill or (above is not None and length > above)
+        default = self.profile.defaults.chunks(length)
         return self.or_default("chunked_prefill", self.run.chunked_prefill, default)
 
     def asynchronous(self) -> bool:

@@ -79,9 +79,7 @@ def _settings(request: MemoryRequest) -> _Settings:
     defaults = engine.gpu_class(request.visible_bytes, request.gpu_name)
     length = request.max_model_len or request.model.max_context_tokens
     tokens = given.max_num_batched_tokens or defaults.max_num_batched_tokens
-    above = engine.defaults.chunked_prefill_above
-    chunked = engine.defaults.chunked_prefill or (above is not None and length > above)
-    if given.max_num_batched_tokens is None and not chunked:
+    if given.max_num_batched_tokens is None and not engine.defaults.chunks(length):
         tokens = max(length, _MIN_PROFILED_TOKENS)
     share = engine.memory_share(request.tp) if given.memory_share is None else given.memory_share
     seqs = min(given.max_num_seqs or defaults.max_num_seqs, tokens)

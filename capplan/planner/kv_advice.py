@@ -83,9 +83,7 @@ def _shorter(question: KvQuestion) -> Iterator[Suggestion]:
 def _whole_prompts(question: KvQuestion) -> bool:
     """A step must take the longest prompt whole, so that its length decides the activation peak."""
     defaults = question.engine.profile.defaults
-    above = defaults.chunked_prefill_above
-    length = question.deployment.pool.max_model_len
-    return not defaults.chunked_prefill and (above is None or length <= above)
+    return not defaults.chunks(question.deployment.pool.max_model_len)
 
 
 def _fewer(question: KvQuestion, goal: Goal) -> Iterator[Suggestion]:

@@ -101,6 +101,11 @@ class Defaults(Spec):
     hybrid_chunked: Flag = True
     gpu_classes: Annotated[tuple[GpuClass, ...], Field(min_length=1)]
 
+    def chunks(self, max_model_len: int) -> bool:
+        """Whether prompts are cut where nobody says, for contexts of this length."""
+        above = self.chunked_prefill_above
+        return self.chunked_prefill or (above is not None and max_model_len > above)
+
 
 class Activations(Spec):
     """Peak of the profiling step: a constant, and the largest of three moments.

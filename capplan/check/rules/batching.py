@@ -133,9 +133,7 @@ def _unchunked(case: Case) -> bool:
         return flag.certain and flag.switch is False
     if case.deployment.open("chunked_prefill") or not case.version_known or case.profile is None:
         return False
-    above = case.profile.defaults.chunked_prefill_above
-    length = case.max_model_len or 0
-    return not case.profile.defaults.chunked_prefill and (above is None or length <= above)
+    return not case.profile.defaults.chunks(case.max_model_len or 0)
 
 
 @rule("CP017", "token-budget-stalls", "warning", "one full step of prefill holds up every request")
