@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -87,7 +88,12 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
     if not serving.is_quick:
         spec = fewer(spec, inputs)
     seed = spec.seed
-    traffic = requests_of(spec, seed, folder)
+
+    @lru_cache(maxsize=1)  # files that it needs are read once for the screen and the first run
+    def traffic_of(seed: int) -> Traffic:
+        return requests_of(spec, seed, folder)
+
+    traffic = traffic_of(seed)
     inputs.assumptions += traffic.describe()
     limits = _limits(options, plan.slos if plan else None, inputs)
     if any(part.slos for part in spec.classes):
@@ -96,7 +102,7 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
         _check_failures(plan, num_replicas, document)
     question = SimulateQuestion(
         serving=serving,
-        traffic=lambda seed: requests_of(spec, seed, folder),
+        traffic=traffic_of,
         stationary=is_stationary(spec),
         fleet=fleet_of(_pick(FleetOptions, texts), plan, num_replicas, inputs),
         limits=limits,

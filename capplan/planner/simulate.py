@@ -94,19 +94,26 @@ def simulate_plan(
 ) -> SimulateAnswer:
     """Run every replication. Ctrl-C ends at once, with what is known so far."""
     runs: list[RunData] = []
-    for number in range(question.num_replications):
-        run = _run(question, question.seed + number, progress, keep_timeline and not number)
+    for seed in range(question.seed, question.seed + question.num_replications):
+        traffic = question.traffic(seed)
+        run = _run(question, traffic, seed, progress, keep_timeline and not runs)
         runs.append(run)
         if run.end == "interrupted":
             break
     result = measure(runs, question.yardstick)
-    users = question.traffic(question.seed).closed_loop
+    users = traffic.closed_loop
     bands = simulated_bands(question.serving, result, users.num_users if users else None)
     return SimulateAnswer(replace(result, bands=bands), tuple(runs), question.yardstick)
 
 
-def _run(question: SimulateQuestion, seed: int, progress: Progress, keep_timeline: bool) -> RunData:
-    serving, traffic = question.serving, question.traffic(seed)
+def _run(
+    question: SimulateQuestion,
+    traffic: Traffic,
+    seed: int,
+    progress: Progress,
+    keep_timeline: bool,
+) -> RunData:
+    serving = question.serving
     statistics: list[StepStatistics] = []
     num_answered = 0
 

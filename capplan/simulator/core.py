@@ -13,7 +13,7 @@ from math import ceil, inf
 
 from capplan.simulator.requests import Outcome
 from capplan.simulator.scarce import scarce_pass
-from capplan.simulator.sequence import NO_STEP, Sequence, by_admission
+from capplan.simulator.sequence import NO_STEP, Sequence, by_admission, steps_with_blocks
 from capplan.simulator.state import ReplicaState
 from capplan.simulator.step_time import ChunkSums
 from capplan.simulator.turnover import admission, departure
@@ -101,7 +101,7 @@ class Replica(ReplicaState):
                 if windows:
                     steps = min(steps, windows.until_full())
                 if steps * decodes > free and (steps // size + 1) * decodes > free:
-                    steps = self.steps_with_blocks(steps, step, decodes, free)
+                    steps = steps_with_blocks(opening, steps, step, decodes, free)
             if steps:
                 before, first_start = now, start
                 done, context = 0, computed + decodes

@@ -201,8 +201,7 @@ class DetailedReplica(OpenForm):
         items, scheduler = this.items.values(), self.scheduler
         prefill = sum(item.tokens for item in items if not item.decode)
         watch.step(start, dt, sum(item.decode for item in items), prefill)
-        used = self.config.usable_blocks - len(scheduler.manager.pool.free)
-        watch.load(start, len(scheduler.running), len(scheduler.waiting), used)
+        watch.load(start, self.num_running, len(scheduler.waiting), self.num_used_blocks)
 
     def _tell_gaps(self, seq: DetailedSequence, delivered: int, end_s: float) -> None:
         """Tokens of one verification come together."""

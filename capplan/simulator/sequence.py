@@ -76,6 +76,12 @@ class Sequence:
         """Tokens found cached, by admission."""
         return () if self.first_scheduled_s < 0 else (self.first_hit, *self.later_hits)
 
+    def outputs_before(self, step: int) -> int:
+        """Output tokens that it has before step `step`."""
+        if self.last_step == NO_STEP:
+            return self.outputs
+        return min(self.end, self.end - (self.last_step - step + 1))
+
     def record(self) -> RequestRecord:
         # Not by the class's own __new__: this is called for every request.
         return new_record(
@@ -93,3 +99,18 @@ class Sequence:
                 self.later_hits,
             ),
         )
+
+
+def steps_with_blocks(opening: Items[int], steps: int, step: int, decodes: int, free: int) -> int:
+    """How many of the next `steps`, from `step` on, find the blocks that decodes open in them.
+
+    `opening` counts the decodes by phase.
+    """
+    size = len(opening)
+    cycles = free // decodes  # of `size` steps each, in which every decode opens one
+    done = min(steps, cycles * size)
+    free -= cycles * decodes
+    while done < steps and opening[(step + done) % size] <= free:
+        free -= opening[(step + done) % size]
+        done += 1
+    return done

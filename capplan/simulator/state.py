@@ -52,9 +52,6 @@ class ReplicaState(OpenForm):
         if not config.enable_chunked_prefill:
             self.harmless = min(self.harmless, config.max_num_batched_tokens)
         self.block_size, self.slots = config.block_size, config.slots
-        self.watermark_blocks = config.watermark_blocks
-        self.chunked_prefill = config.enable_chunked_prefill
-        self.whole_prompt_must_fit = config.scheduler_reserve_full_isl
         self.cache: PrefixCache | None = None
         if config.enable_prefix_caching:
             self.cache = PrefixCache(config.block_size, config.usable_blocks)
@@ -233,20 +230,3 @@ class ReplicaState(OpenForm):
         self.in_flight = False
         if self.cache is not None:
             self.cache.table.clear(self.config.usable_blocks)
-
-    def steps_with_blocks(self, steps: int, step: int, decodes: int, free: int) -> int:
-        """How many of the next steps find the blocks that decodes open in them."""
-        size, opening = self.block_size, self.opening
-        cycles = free // decodes  # of `size` steps each, in which every decode opens one
-        done = min(steps, cycles * size)
-        free -= cycles * decodes
-        while done < steps and opening[(step + done) % size] <= free:
-            free -= opening[(step + done) % size]
-            done += 1
-        return done
-
-    def outputs(self, seq: Sequence) -> int:
-        """Output tokens that a request has got so far."""
-        if seq.last_step == NO_STEP:
-            return seq.outputs
-        return min(seq.end, seq.end - (seq.last_step - self.step + 1))

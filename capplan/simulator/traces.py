@@ -99,7 +99,7 @@ def replay_results(
         record = records.get(entry["id"])
         if record is None:
             seq = left[entry["id"]]
-            record = seq.record()._replace(output_tokens=replica.outputs(seq))
+            record = seq.record()._replace(output_tokens=seq.outputs_before(replica.step))
             per_request.append(
                 _request_json(record, finished=False, admitted=seq.first_scheduled_s >= 0)
             )

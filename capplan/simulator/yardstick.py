@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from capplan.simulator.latencies import Section
 from capplan.simulator.requests import RequestRecord
@@ -60,7 +61,7 @@ class Window:
         last_s = self.run.last_arrival_s
         return (self.start_s, last_s) if last_s > self.start_s else (self.start_s, self.end_s)
 
-    @property
+    @cached_property
     def records(self) -> list[RequestRecord]:
         return [r for r in self.run.records if r.arrival_s >= self.start_s]
 

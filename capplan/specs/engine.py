@@ -16,6 +16,7 @@ from capplan.specs.fields import (
     CountOrZero,
     Flag,
     Fraction,
+    Month,
     Sources,
     Spec,
     SpecError,
@@ -29,7 +30,6 @@ BudgetRule = Literal["share-of-visible", "static-share-of-free", "share-of-free-
 PrintedSize = Literal["blocks-of-one-group", "concurrency-times-length", "tokens"]
 Figure = Annotated[float, Strict(), Field(ge=0, le=10_000, allow_inf_nan=False)]
 Version = Annotated[str, Field(pattern=r"^\d+\.\d+(\.\d+)?$")]
-Month = Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")]
 
 
 class BytesRange(Spec):

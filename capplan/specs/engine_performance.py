@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, Strict
 
 from capplan import units
 from capplan.specs.documents import read_yaml
-from capplan.specs.engine import Month, Version, version_key
-from capplan.specs.fields import CountOrZero, Sources, Spec, Text, validate
+from capplan.specs.engine import Version, version_key
+from capplan.specs.fields import CountOrZero, Month, Sources, Spec, Text, validate
 
 FOLDER = Path(__file__).resolve().parent.parent / "engines" / "performance"
 

@@ -85,6 +85,7 @@ Seconds = Annotated[float, _quantity(units.parse_duration, "5.1 us", "1 ns", "1 
 Watts = Annotated[float, _quantity(units.parse_power, "700 W", "1 W", "1 MW")]
 Hertz = Annotated[float, _quantity(units.parse_frequency, "1830 MHz", "1 MHz", "1000 GHz")]
 Date = Annotated[date, BeforeValidator(_iso_date)]
+Month = Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")]
 
 # Counts are bounded so that no product of them leaves the range where floats are sane.
 Count = Annotated[int, Strict(), Field(ge=1, le=10**9)]

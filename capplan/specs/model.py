@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from capplan.errors import did_you_mean
 from capplan.specs.ffn_tensors import ffn_tensors
 from capplan.specs.ffns import FFN
-from capplan.specs.fields import Count, CountOrZero, Flag, Sources, Spec, SpecError, Text
+from capplan.specs.fields import Count, CountOrZero, Flag, Month, Sources, Spec, SpecError, Text
 from capplan.specs.mixer_tensors import mixer_tensors
 from capplan.specs.mixers import Mixer
 
@@ -93,7 +93,7 @@ class ModelSpec(Spec):
     name: Text
     aliases: tuple[Text, ...] = ()
     sources: Sources
-    released: Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")] | None = None
+    released: Month | None = None
     max_context_tokens: Count
     hidden_size: Count
     vocab_size: Count

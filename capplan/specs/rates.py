@@ -45,6 +45,7 @@ RatePerS = Annotated[float, BeforeValidator(_rate), _RATE_TEXT]
 RateOrZero = Annotated[float, BeforeValidator(_rate_or_zero), _RATE_TEXT]
 Span = Annotated[float, BeforeValidator(_span), _SPAN_TEXT]
 SpanOrZero = Annotated[float, BeforeValidator(_span_or_zero), _SPAN_TEXT]
+Positive = Annotated[float, Strict(), Field(gt=0, le=1e6, allow_inf_nan=False)]
 Factor = Annotated[float, Strict(), Field(ge=1, le=24, allow_inf_nan=False)]
 Weight = Annotated[float, Strict(), Field(ge=0, le=1e12, allow_inf_nan=False)]
 
@@ -107,7 +108,7 @@ class ServegenRates(Spec):
     kind: Literal["servegen"]
     file: Text
     clients: tuple[Text, ...] = ()  # empty: all
-    factor: Annotated[float, Strict(), Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
+    factor: Positive = 1.0
     start_at: SpanOrZero = 0.0
 
 

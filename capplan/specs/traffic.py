@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, PlainValidator, Strict, WithJsonSchema, model_validator
 
 from capplan.errors import QuantityError
-from capplan.specs.fields import Count, CountOrZero, Flag, Spec, SpecError, Text, shown
+from capplan.specs.fields import Count, CountOrZero, Flag, Fraction, Spec, SpecError, Text, shown
 from capplan.specs.length_files import LengthFile, parse_length_file
 from capplan.specs.lengths import Lengths, parse_lengths
 from capplan.specs.randomness import Arrivals, Pauses, parse_arrivals, parse_pauses
@@ -17,6 +17,7 @@ from capplan.specs.rates import (
     ConstantRate,
     Diurnal,
     Factor,
+    Positive,
     Rate,
     ServegenRates,
     Span,
@@ -66,7 +67,6 @@ def _popularity(text: str) -> str:
 
 
 Priority = Annotated[int, Strict(), Field(ge=-(10**9), le=10**9)]
-Positive = Annotated[float, Strict(), Field(gt=0, le=1e6, allow_inf_nan=False)]
 
 
 class SystemPrompts(Spec):
@@ -79,7 +79,7 @@ class SystemPrompts(Spec):
     count: Annotated[Count, Field(le=100_000)] = 1
     tokens: LengthsField
     popularity: Annotated[Text, AfterValidator(_popularity)] = "uniform"
-    share: Annotated[float, Strict(), Field(gt=0, le=1, allow_inf_nan=False)] = 1.0
+    share: Fraction = 1.0
 
     @property
     def exponent(self) -> float:

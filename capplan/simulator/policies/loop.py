@@ -17,6 +17,7 @@ from capplan.simulator.policies.policy import Policy
 from capplan.simulator.policies.pool import Pool
 from capplan.simulator.policies.slot import Chunk, Slot
 from capplan.simulator.requests import Outcome, Request, RequestRecord
+from capplan.simulator.sequence import steps_with_blocks
 from capplan.simulator.step_time import StepTime
 from capplan.simulator.watch import Watch
 
@@ -192,7 +193,7 @@ class PolicyReplica(Pool):
         if self.windows:
             steps = min(steps, self.windows.until_full())
         if self.paged and (steps // size + 1) * decodes > self.free:
-            steps = self.steps_with_blocks(int(steps))
+            steps = steps_with_blocks(self.opening, int(steps), step, decodes, self.free)
             if not steps:
                 self._evict()
                 decodes, steps = self.num_decodes, 1

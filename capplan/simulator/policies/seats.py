@@ -253,14 +253,3 @@ class Seats:
         rest = phase + steps % size
         taken = steps // size * self.num_decodes + sum(opening[phase:rest])
         return taken + sum(opening[: rest - size]) if rest > size else taken
-
-    def steps_with_blocks(self, steps: int) -> int:
-        """How many of the next steps find the blocks that decodes open in them."""
-        size, opening, free = self.block_size, self.opening, self.free
-        cycles = free // self.num_decodes  # of `size` steps, in which every decode opens one
-        done = min(steps, cycles * size)
-        free -= cycles * self.num_decodes
-        while done < steps and opening[(self.step + done) % size] <= free:
-            free -= opening[(self.step + done) % size]
-            done += 1
-        return done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capplan.simulator.policies.config import LoopConfig
 from capplan.simulator.requests import Request
-from capplan.simulator.sequence import NO_STEP, Sequence
+from capplan.simulator.sequence import Sequence
 
 
 class Slot(Sequence):
@@ -19,12 +19,6 @@ class Slot(Sequence):
         room = config.max_model_len - self.prompt
         # The limit that the engine knows; it does not know when a stop token comes.
         self.announced = max(self.end, min(request.max_tokens or self.end, room))
-
-    def outputs_before(self, step: int) -> int:
-        """Output tokens that it has before decode step `step`."""
-        if self.last_step == NO_STEP:
-            return self.outputs
-        return min(self.end, self.end - (self.last_step - step + 1))
 
 
 # Prompt tokens that one request gets in the next step.

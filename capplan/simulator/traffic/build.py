@@ -34,9 +34,7 @@ def requests_of(spec: TrafficSpec, seed: int | None = None, folder: Path = Path(
             parts.append(DrawnPart(part, name, seed, folder, think_time, limits))
     return Traffic(
         parts,
-        closed_loop=ClosedLoop(closed.users, think_time.mean_s, closed.ramp_up)
-        if closed and think_time
-        else None,
+        closed_loop=ClosedLoop(closed.users, closed.ramp_up) if closed else None,
         num_requests=num_requests,
         duration_s=spec.duration,
         assumptions=unsaid(spec, classes, num_requests),

@@ -20,7 +20,6 @@ class ClosedLoop:
     """A fixed number of users, each with one request under way or in its head."""
 
     num_users: int
-    mean_think_time_s: float
     ramp_up_s: float
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from capplan.specs.hf.config import Config
 from capplan.specs.hf.parts import (
     attention,
+    biased_attention,
     dense,
     moe,
     sliding_and_full,
@@ -25,7 +24,7 @@ _GEMMA3 = {
 
 def gemma(config: Config, _: Config) -> Stack:
     config.require("num_key_value_heads", "head_dim")
-    return _tied(uniform(_mixer(config), dense(config), config.num_layers()))
+    return _tied(uniform(biased_attention(config), dense(config), config.num_layers()))
 
 
 def gemma2(config: Config, _: Config) -> Stack:
@@ -36,7 +35,7 @@ def gemma2(config: Config, _: Config) -> Stack:
         layers = windowed_layers(config, num_layers)
     else:
         layers = [("full" if i % 2 else "sliding", "ffn") for i in range(num_layers)]
-    mixers = sliding_and_full(_mixer(config), config.count("sliding_window"))
+    mixers = sliding_and_full(biased_attention(config), config.count("sliding_window"))
     return _tied(Stack(mixers, {"ffn": dense(config)}, layers, {"norm_placement": "sandwich"}))
 
 
@@ -48,7 +47,8 @@ def gemma3(given: Config, outer: Config) -> Stack:
     else:
         period = config.count("sliding_window_pattern")
         layers = [("sliding" if (i + 1) % period else "full", "ffn") for i in range(num_layers)]
-    mixers = sliding_and_full(_mixer(config, qk_norm="per-head"), config.count("sliding_window"))
+    mixer = biased_attention(config, qk_norm="per-head")
+    mixers = sliding_and_full(mixer, config.count("sliding_window"))
     stack = _tied(Stack(mixers, {"ffn": dense(config)}, layers, {"norm_placement": "sandwich"}))
     for name, key in (
         ("max_context_tokens", "max_position_embeddings"),
@@ -66,7 +66,7 @@ def gemma4(config: Config, outer: Config) -> Stack:
         config.refuse(name, 0, why="(Gemma 4 E2B, E4B) is not read yet")
     config.refuse("use_double_wide_mlp", False)
     config.require("num_key_value_heads", "head_dim", "layer_types", "sliding_window")
-    sliding = _mixer(config, qk_norm="per-head", window=config.count("sliding_window"))
+    sliding = biased_attention(config, qk_norm="per-head", window=config.count("sliding_window"))
     same = config.flag("attention_k_eq_v", False)
     full = attention(
         config, head_dim="global_head_dim", qk_norm="per-head",
@@ -91,11 +91,6 @@ def _ffn4(config: Config) -> Part:
         shared_intermediate_size=config.count("intermediate_size"),
         router_scale=True, branch_norms=True,
     )  # fmt: skip
-
-
-def _mixer(config: Config, **more: Any) -> Part:
-    bias = config.flag("attention_bias", False)
-    return without_defaults(attention(config, qkv_bias=bias, output_bias=bias, **more))
 
 
 def _tied(stack: Stack) -> Stack:

@@ -8,6 +8,7 @@ from capplan.specs.hf.config import Config
 from capplan.specs.hf.parts import (
     BLOCK_SPARSE_MOE,
     attention,
+    biased_attention,
     dense,
     moe,
     sliding_and_full,
@@ -20,8 +21,7 @@ from capplan.specs.hf.vision import pixtral
 
 
 def llama(config: Config, _: Config) -> Stack:
-    bias = config.flag("attention_bias", False)
-    mixer = attention(config, qkv_bias=bias, output_bias=bias)
+    mixer = biased_attention(config)
     return uniform(mixer, dense(config, bias=config.flag("mlp_bias", False)), config.num_layers())
 
 
@@ -60,9 +60,7 @@ def phi3(config: Config, _: Config) -> Stack:
     """Phi-3 and Phi-4: as Llama with fused projections."""
     config.require("num_key_value_heads", "sliding_window")
     config.refuse("mlp_bias", False)
-    bias = config.flag("attention_bias", False)
-    mixer = attention(config, qkv_bias=bias, output_bias=bias)
-    return uniform_windowed(config, without_defaults(mixer), dense(config))
+    return uniform_windowed(config, biased_attention(config), dense(config))
 
 
 def mimo(config: Config, _: Config) -> Stack:
@@ -116,8 +114,7 @@ def granite(config: Config, _: Config) -> Stack:
 
 def granite_moe(config: Config, _: Config) -> Stack:
     config.require("num_key_value_heads", "tie_word_embeddings")
-    bias = config.flag("attention_bias", False)
-    mixer = without_defaults(attention(config, qkv_bias=bias, output_bias=bias))
+    mixer = biased_attention(config)
     return uniform(
         mixer, moe(config, "num_local_experts", "intermediate_size"), config.num_layers()
     )
@@ -127,9 +124,8 @@ def cohere(config: Config, _: Config) -> Stack:
     """Command R: one norm a layer, attention and FFN beside each other."""
     config.require("num_key_value_heads")
     qk_norm = "per-layer" if config.flag("use_qk_norm", False) else None
-    bias = config.flag("attention_bias", False)
-    mixer = attention(config, qkv_bias=bias, output_bias=bias, qk_norm=qk_norm)
-    stack = uniform(without_defaults(mixer), dense(config), config.num_layers(), **_COHERE)
+    mixer = biased_attention(config, qk_norm=qk_norm)
+    stack = uniform(mixer, dense(config), config.num_layers(), **_COHERE)
     stack.tied_by_default = True
     return stack
 
@@ -141,8 +137,7 @@ def cohere2(config: Config, _: Config) -> Stack:
     """Command R7B and Command A: three sliding layers, then a full one."""
     config.require("num_key_value_heads", "sliding_window")
     num_layers = config.num_layers()
-    bias = config.flag("attention_bias", False)
-    mixer = without_defaults(attention(config, qkv_bias=bias, output_bias=bias))
+    mixer = biased_attention(config)
     mixers = sliding_and_full(mixer, config.count("sliding_window"))
     if config.has("layer_types"):
         layers = windowed_layers(config, num_layers)

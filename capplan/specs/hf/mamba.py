@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capplan.specs.hf.config import Config
-from capplan.specs.hf.parts import attention, dense, moe, without_defaults
+from capplan.specs.hf.parts import attention, biased_attention, dense, moe, without_defaults
 from capplan.specs.hf.stack import Layer, Part, Stack
 
 
@@ -48,8 +48,7 @@ def granite_hybrid(config: Config, _: Config) -> Stack:
     """Granite 4: Mamba 2 and attention; a shared expert a layer, in some models routed ones."""
     config.require("num_key_value_heads", "tie_word_embeddings", "layer_types")
     kinds = config.words("layer_types", config.num_layers(), "mamba", "attention")
-    bias = config.flag("attention_bias", False)
-    mixer = without_defaults(attention(config, qkv_bias=bias, output_bias=bias))
+    mixer = biased_attention(config)
     ffn: Part
     if config.count_or_zero("num_local_experts"):
         ffn = moe(
@@ -69,8 +68,7 @@ def bamba(config: Config, _: Config) -> Stack:
     config.require("num_key_value_heads", "tie_word_embeddings", "attn_layer_indices")
     num_layers = config.num_layers()
     attends = config.layer_numbers("attn_layer_indices", num_layers)
-    bias = config.flag("attention_bias", False)
-    mixer = without_defaults(attention(config, qkv_bias=bias, output_bias=bias))
+    mixer = biased_attention(config)
     ffn = without_defaults(dense(config, bias=config.flag("mlp_bias", False)))
     layers: list[Layer] = [
         ("attention" if i in attends else "mamba", "ffn") for i in range(num_layers)

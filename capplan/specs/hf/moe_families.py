@@ -9,6 +9,7 @@ from capplan.specs.hf.deepseek import balances_by_bias
 from capplan.specs.hf.parts import (
     BLOCK_SPARSE_MOE,
     attention,
+    biased_attention,
     dense,
     moe,
     sliding_and_full,
@@ -16,7 +17,7 @@ from capplan.specs.hf.parts import (
     windowed_layers,
     without_defaults,
 )
-from capplan.specs.hf.stack import Layer, Part, Stack, uniform
+from capplan.specs.hf.stack import Layer, Stack, uniform
 from capplan.specs.hf.vision import NOT_COUNTED, llama4_vision
 
 
@@ -110,8 +111,7 @@ def llama4(given: Config, outer: Config) -> Stack:
     config = given.with_defaults(**_LLAMA4)
     config.require("num_key_value_heads", "head_dim")
     num_layers = config.num_layers()
-    bias = config.flag("attention_bias", False)
-    mixer = without_defaults(attention(config, qkv_bias=bias, output_bias=bias))
+    mixer = biased_attention(config)
     chunk = config.count("attention_chunk_size")
     rotated = _rotated(config, num_layers)
     has_experts = _llama4_experts(config, num_layers)
@@ -180,8 +180,7 @@ def mimo_v2(config: Config, _: Config) -> Stack:
 def phimoe(config: Config, _: Config) -> Stack:
     """Layer norms with biases, biases in attention and on the head, none in the experts."""
     config.require("num_key_value_heads", "attention_bias", "lm_head_bias", "sliding_window")
-    bias = config.flag("attention_bias", False)
-    mixer: Part = without_defaults(attention(config, qkv_bias=bias, output_bias=bias))
+    mixer = biased_attention(config)
     stack = uniform_windowed(config, mixer, moe(config, "num_local_experts", "intermediate_size"))
     stack.modules = BLOCK_SPARSE_MOE
     stack.fields |= {"norm": "layer", "head_bias": config.flag("lm_head_bias", False)}

@@ -6,7 +6,7 @@ from typing import Any
 
 from capplan.specs.fields import shown
 from capplan.specs.hf.config import Config
-from capplan.specs.hf.parts import attention, dense, moe, without_defaults
+from capplan.specs.hf.parts import attention, biased_attention, dense, moe, without_defaults
 from capplan.specs.hf.stack import Layer, Part, Stack, uniform
 from capplan.specs.model import MAX_LAYERS
 
@@ -14,8 +14,7 @@ from capplan.specs.model import MAX_LAYERS
 def nemotron(config: Config, _: Config) -> Stack:
     """Squared ReLU without a gate; layer norms with biases."""
     config.require("num_key_value_heads", "attention_bias", "mlp_bias")
-    bias = config.flag("attention_bias", False)
-    mixer = without_defaults(attention(config, qkv_bias=bias, output_bias=bias))
+    mixer = biased_attention(config)
     ffn = dense(config, gated=False, bias=config.flag("mlp_bias", False))
     return uniform(mixer, ffn, config.num_layers(), norm="layer")
 
@@ -34,9 +33,8 @@ def nemotron_h(config: Config, _: Config) -> Stack:
     config.expect("num_hidden_layers", len(blocks))
     head_dim = "head_dim" if config.has("head_dim") else "attention_head_dim"
     config.count(head_dim)
-    bias = config.flag("attention_bias", False)
-    mixer = attention(config, head_dim=head_dim, qkv_bias=bias, output_bias=bias)
-    mixers: dict[str, Part] = {"mamba": _mamba(config), "attention": without_defaults(mixer)}
+    mixer = biased_attention(config, head_dim=head_dim)
+    mixers: dict[str, Part] = {"mamba": _mamba(config), "attention": mixer}
     ffns: dict[str, Part] = {}
     if "mlp" in blocks:
         mlp_bias = config.flag("mlp_bias", False)

@@ -36,6 +36,12 @@ def attention(
     }  # fmt: skip
 
 
+def biased_attention(config: Config, **more: Any) -> Part:
+    """Attention whose projections all have biases, or none, as `attention_bias` says."""
+    bias = config.flag("attention_bias", False)
+    return without_defaults(attention(config, qkv_bias=bias, output_bias=bias, **more))
+
+
 def derived_head_dim(
     config: Config, heads: str = "num_attention_heads", hidden: str = "hidden_size"
 ) -> int:

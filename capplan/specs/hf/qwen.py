@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from capplan.specs.hf.config import Config
-from capplan.specs.hf.parts import attention, dense, moe
+from capplan.specs.hf.parts import attention, biased_attention, dense, moe
 from capplan.specs.hf.stack import Layer, Part, Stack, uniform
 from capplan.specs.hf.vision import qwen2_5_vl as qwen2_5_vision
 from capplan.specs.hf.vision import qwen3_vl as qwen3_vision
@@ -44,8 +44,7 @@ def qwen3(config: Config, _: Config) -> Stack:
 
 
 def _attention3(config: Config) -> Part:
-    bias = config.flag("attention_bias", False)
-    return attention(config, qkv_bias=bias, output_bias=bias, qk_norm="per-head")
+    return biased_attention(config, qk_norm="per-head")
 
 
 def qwen2_moe(config: Config, _: Config) -> Stack:

@@ -12,9 +12,9 @@ from capplan.simulator.traffic.replay.hash_ids import PrefixTree
 from capplan.simulator.traffic.replay.rows import Row
 from capplan.simulator.traffic.streams import stream
 from capplan.specs.lengths import Lengths
+from capplan.specs.traffic import MAX_TURNS
 
 MAX_SESSIONS = 100_000  # remembered at a time
-MAX_TURNS = 200  # a longer conversation begins anew: every turn is a link of its chain
 
 
 class BodyMaker:
@@ -65,7 +65,7 @@ class BodyMaker:
                 chain.append((stream_name, min(tokens, left)))
                 left -= chain[-1][1]
         # As `Request.own_segment` names it.
-        if len(chain) < MAX_TURNS:
+        if len(chain) < MAX_TURNS:  # a longer conversation begins anew
             self._said[session] = (*chain, (f"of {name}", left + output))
         if len(self._said) > MAX_SESSIONS:
             self._said.popitem(last=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,44 +25,46 @@ def is_custom_prompt(entry: Json) -> bool:
 
 def conversation_rows(path: Path, characters_per_token: float) -> Iterator[Row | RowError]:
     """The first question of each conversation and its answer, as `vllm bench serve` takes them."""
-    for number, entry in objects_of(path):
-        if isinstance(entry, RowError):
-            yield entry
-            continue
-        try:
-            question, answer = _first_exchange(entry)
-            prompt = _estimate(question, characters_per_token, "question")
-            output = _estimate(answer, characters_per_token, "answer")
-            yield Row(number, None, prompt, output)
-        except RowError as fault:
-            yield fault.at(number)
+
+    def lengths(entry: Json) -> tuple[int, int]:
+        question, answer = _first_exchange(entry)
+        prompt = _estimate(question, characters_per_token, "question")
+        return prompt, _estimate(answer, characters_per_token, "answer")
+
+    return _rows(path, lengths)
 
 
 def custom_rows(
     path: Path, characters_per_token: float, needs_output: bool
 ) -> Iterator[Row | RowError]:
     """`prompt`, a text, and `output_tokens`."""
+
+    def lengths(entry: Json) -> tuple[int, int]:
+        prompt = entry.get("prompt")
+        if not isinstance(prompt, str):
+            raise RowError("with a field missing", "there is no text `prompt` in this row")
+        output = entry.get("output_tokens")
+        if output is None and needs_output:
+            hint = "give them with `output` (--output-tokens), or `skip_bad_rows`"
+            message = "there is no `output_tokens` in this row"
+            raise RowError("with a field missing", message, hint)
+        tokens = _estimate(prompt, characters_per_token, "prompt")
+        return tokens, 0 if output is None else tokens_of(output, "output_tokens", output=True)
+
+    return _rows(path, lengths)
+
+
+def _rows(path: Path, lengths: Callable[[Json], tuple[int, int]]) -> Iterator[Row | RowError]:
     for number, entry in objects_of(path):
         if isinstance(entry, RowError):
             yield entry
             continue
         try:
-            prompt = entry.get("prompt")
-            if not isinstance(prompt, str):
-                raise RowError("with a field missing", "there is no text `prompt` in this row")
-            output = entry.get("output_tokens")
-            if output is None and needs_output:
-                hint = "give them with `output` (--output-tokens), or `skip_bad_rows`"
-                message = "there is no `output_tokens` in this row"
-                raise RowError("with a field missing", message, hint)
-            yield Row(
-                number,
-                None,
-                _estimate(prompt, characters_per_token, "prompt"),
-                0 if output is None else tokens_of(output, "output_tokens", output=True),
-            )
+            prompt, output = lengths(entry)
         except RowError as fault:
             yield fault.at(number)
+        else:
+            yield Row(number, None, prompt, output)
 
 
 def _first_exchange(entry: Json) -> tuple[str, str]:
