@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from capplan.check.cases import Case
 from capplan.check.foresight import predicted
 from capplan.check.predictions import Level
-from capplan.check.run import HOURS_PER_MONTH, summary_of
+from capplan.check.run import summary_of
+from capplan.formulas.capacity import usd_per_month
 from capplan.results.check import CheckedDeployment, FleetChange
 
 
@@ -72,7 +73,7 @@ def _gpus(summary: CheckedDeployment | None) -> int | None:
 def _month(summary: CheckedDeployment | None) -> float | None:
     if summary is None:
         return 0.0
-    return None if summary.usd_per_hour is None else summary.usd_per_hour * HOURS_PER_MONTH
+    return None if summary.usd_per_hour is None else usd_per_month(summary.usd_per_hour)
 
 
 def _ttft(case: Case | None) -> Level | None:

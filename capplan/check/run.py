@@ -24,7 +24,6 @@ from capplan.errors import CapplanError
 from capplan.results.check import CheckedDeployment, Finding
 
 MAX_SNIPPET = 160
-HOURS_PER_MONTH = 730.0
 
 
 @dataclass(frozen=True)
