@@ -201,9 +201,8 @@ def prefix_caching_off(case: Case) -> Iterator[Remark]:
     traffic = case.section.traffic
     if traffic is None:
         return
-    parts = traffic.classes or (traffic,)
-    shared = [part.system_prompts for part in parts if part.system_prompts is not None]
-    chats = [part.chat for part in parts if part.chat is not None]
+    shared = [part.system_prompts for part in traffic.parts if part.system_prompts is not None]
+    chats = [part.chat for part in traffic.parts if part.chat is not None]
     flag = case.deployment.flag("prefix_caching")
     if flag is not None:
         off = flag.certain and flag.switch is False
