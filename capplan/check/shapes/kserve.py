@@ -8,7 +8,7 @@ from dataclasses import replace
 from capplan.check.deployment import Autoscaler, Deployment, Shm, Stated
 from capplan.check.documents import File
 from capplan.check.flag_tables.vllm import VLLM
-from capplan.check.flags import Flag, one_setting, read_flags
+from capplan.check.flags import Flag, read_flags, renamed_settings
 from capplan.check.nodes import Node
 from capplan.check.shapes.containers import (
     Surroundings,
@@ -29,6 +29,16 @@ _ENGINE_WORDS = (
     ("nim", "nim"),
     ("vllm", "vllm"),
 )
+_WORKER_DEGREES = {
+    "tensorParallelSize": "tensor-parallel-size",
+    "pipelineParallelSize": "pipeline-parallel-size",
+}
+_DEGREES = {
+    "tensor": "tensor-parallel-size",
+    "pipeline": "pipeline-parallel-size",
+    "data": "data-parallel-size",
+    "dataLocal": "data-parallel-size-local",
+}
 
 
 def read_inference_service(file: File, root: Node) -> list[Deployment]:
@@ -66,17 +76,9 @@ def _model(file: File, root: Node, predictor: Node, model: Node) -> Iterator[Dep
         # The runtime, a file of its own, may add options.
         partial=model.get("image") is None and model.get("runtime") is None,
     )
-    options: list[Flag] = []
-    for field, option in (
-        ("tensorParallelSize", "tensor-parallel-size"),
-        ("pipelineParallelSize", "pipeline-parallel-size"),
-    ):
-        key = workers.key(field) if workers is not None else None
-        child = workers.get(field) if workers is not None else None
-        if key is not None and child is not None:
-            options.append(one_setting(option, key, child, VLLM, scope))
+    options = tuple(renamed_settings(workers, _WORKER_DEGREES, VLLM, scope))
     if model.get("command") is not None:
-        yield from server_deployments(file, model, replace(around, flags=tuple(options)))
+        yield from server_deployments(file, model, replace(around, flags=options))
         return
     yield from_parts(file, model, around, engine=engine, options=options, extra="args")
 
@@ -148,7 +150,6 @@ def _part(
     scope = Scope(file.source, overrides=file.overrides)
     template = part.get("template")
     degrees = part.get("parallelism")
-    flags = list(_degrees(degrees, scope))
     around = Surroundings(
         shape="LLMInferenceService",
         name=f"{name}/{role}" if role else name,
@@ -156,7 +157,7 @@ def _part(
         role=role or other,
         model=model,
         replicas=stated(part.get("replicas"), scope),
-        flags=tuple(flags),
+        flags=tuple(renamed_settings(degrees, _DEGREES, VLLM, scope)),
         fill_model=True,
         pods=_nodes(part, degrees, scope),
     )
@@ -190,20 +191,6 @@ def _controlled(file: File, container: Node, around: Surroundings) -> Deployment
     found = from_parts(file, container, around, engine="vllm", options=options, extra="args")
     # The controller mounts memory at /dev/shm.
     return replace(found, shm=found.shm or Shm(None, around.model))
-
-
-def _degrees(degrees: Node | None, scope: Scope) -> Iterator[Flag]:
-    names = {
-        "tensor": "tensor-parallel-size",
-        "pipeline": "pipeline-parallel-size",
-        "data": "data-parallel-size",
-        "dataLocal": "data-parallel-size-local",
-    }
-    for field, option in names.items():
-        key = degrees.key(field) if degrees is not None else None
-        child = degrees.get(field) if degrees is not None else None
-        if key is not None and child is not None:
-            yield one_setting(option, key, child, VLLM, scope)
 
 
 def _nodes(part: Node, degrees: Node | None, scope: Scope) -> Stated | None:
