@@ -212,6 +212,12 @@ def one_setting(name: str, key: Node, child: Node, table: FlagTable, scope: Scop
     return _flag(key.value, name, value, place, table, from_mapping=True)
 
 
+def value_of_meaning(flags: Sequence[Flag], meaning: str) -> Value | None:
+    """The value of the last option of a meaning that has one, as the engine takes it."""
+    found = [flag.value for flag in flags if flag.meaning == meaning and flag.value is not None]
+    return found[-1] if found else None
+
+
 def renamed_settings(
     holder: Node | None, options: Mapping[str, str], table: FlagTable, scope: Scope
 ) -> Iterator[Flag]:

@@ -8,8 +8,8 @@ from capplan.check.deployment import Deployment, Probe, Shm, Stated, parse_numbe
 from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
 from capplan.check.flag_tables.tgi import ENVIRONMENT
-from capplan.check.flags import Flag, one_setting, read_flags
-from capplan.check.launch import Launch, engine_of_image, find_launches, version_of_image
+from capplan.check.flags import Flag, one_setting, read_flags, value_of_meaning
+from capplan.check.launch import Launch, engine_of_image, find_launches, version_of
 from capplan.check.nodes import Node
 from capplan.check.quantities import size_of
 from capplan.check.shapes.containers import Surroundings, distinct, role_of
@@ -130,8 +130,6 @@ def _deployment(
     if launch.engine == "tgi":
         flags += _tgi(service, launch.scope)
     flags += read.flags if read else ()
-    given = [f.value for f in flags if f.meaning == "model" and f.value is not None]
-    named = [f.value for f in flags if f.meaning == "served_name" and f.value]
     positional = read.model(table, launch.words) if read and table else None
     gpus, hints = _gpus(service, launch, outer)
     memory = _filled(
@@ -146,9 +144,9 @@ def _deployment(
         flags=tuple(flags),
         hidden=read.hidden if read else (),
         image=image,
-        version=version_of_image(image.chars) if image is not None and image.known else None,
-        model=given[-1] if given else positional,
-        served_name=named[-1] if named else None,
+        version=version_of(image),
+        model=value_of_meaning(flags, "model") or positional,
+        served_name=value_of_meaning(flags, "served_name"),
         gpus_per_pod=gpus,
         gpu_hints=hints,
         replicas=_replicas(service, outer),

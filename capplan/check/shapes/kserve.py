@@ -12,7 +12,6 @@ from capplan.check.flags import Flag, read_flags, renamed_settings
 from capplan.check.nodes import Node
 from capplan.check.shapes.containers import (
     Surroundings,
-    renamed,
     scope_of,
     server_deployments,
 )
@@ -54,7 +53,7 @@ def read_inference_service(file: File, root: Node) -> list[Deployment]:
     found += read_pods(file, predictor, shape="InferenceService")
     name = root.word("metadata", "name") or "InferenceService"
     return [
-        renamed(d, name=name, shape="InferenceService", autoscaler=d.autoscaler or scaler)
+        replace(d, name=name, shape="InferenceService", autoscaler=d.autoscaler or scaler)
         for d in found
     ]
 
@@ -71,7 +70,6 @@ def _model(file: File, root: Node, predictor: Node, model: Node) -> Iterator[Dep
         pod=predictor,
         model=plain_value(model.get("storageUri") or model.get("storage", "path"), scope),
         replicas=stated(predictor.get("minReplicas"), scope),
-        fill_model=True,
         pods=stated(workers.get("pipelineParallelSize"), scope) if workers is not None else None,
         # The runtime, a file of its own, may add options.
         partial=model.get("image") is None and model.get("runtime") is None,
@@ -158,7 +156,6 @@ def _part(
         model=model,
         replicas=stated(part.get("replicas"), scope),
         flags=tuple(renamed_settings(degrees, _DEGREES, VLLM, scope)),
-        fill_model=True,
         pods=_nodes(part, degrees, scope),
     )
     held = template.get("containers") if template is not None else None

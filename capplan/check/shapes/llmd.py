@@ -67,7 +67,6 @@ def _server(file: File, root: Node, part: Node, container: Node, role: str) -> l
         model=named,
         gpus=_gpus(degrees, scope),
         replicas=stated(part.get("replicas"), scope),
-        fill_model=True,
         pods=stated(degrees.get("workers"), scope)
         if degrees is not None and root.word("multinode") == "true"
         else None,

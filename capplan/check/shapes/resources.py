@@ -114,8 +114,8 @@ def shm_of(container: Node, pod: Node | None, scope: Scope) -> Shm | None:
     return None
 
 
-def memory_of(container: Node, kind: str, scope: Scope) -> Stated | None:
-    value = plain_value(container.get("resources", kind, "memory"), scope)
+def memory_limit_of(container: Node, scope: Scope) -> Stated | None:
+    value = plain_value(container.get("resources", "limits", "memory"), scope)
     return None if value is None else Stated(value, size_of(value.word))
 
 

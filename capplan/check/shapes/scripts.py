@@ -9,13 +9,13 @@ from dataclasses import replace
 from capplan.check.deployment import Deployment, Shm, Stated, parse_number
 from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
-from capplan.check.flags import Flag, read_flags
+from capplan.check.flags import Flag, read_flags, value_of_meaning
 from capplan.check.launch import (
     Launch,
     find_launches,
     script_launches,
     version_by_pip,
-    version_of_image,
+    version_of,
 )
 from capplan.check.nodes import Node
 from capplan.check.quantities import size_of
@@ -97,12 +97,9 @@ def launched(
     table = TABLES.get(launch.engine)
     read = read_flags(launch.words, table) if table is not None else None
     flags: list[Flag] = [*around.flags, *(read.flags if read else ())]
-    given = [f.value for f in flags if f.meaning == "model" and f.value is not None]
     positional = read.model(table, launch.words) if read and table else None
-    named = [f.value for f in flags if f.meaning == "served_name" and f.value]
     image = launch.image or around.image
     gpus, shm, memory = _run_options(launch.before)
-    version = version_of_image(image.chars) if image is not None and image.known else None
     return Deployment(
         source=file.source,
         shape="docker run"
@@ -114,10 +111,10 @@ def launched(
         flags=tuple(flags),
         hidden=read.hidden if read else (),
         image=image,
-        version=version or version_by_pip(file.source.text, launch.engine),
-        model=given[-1] if given else positional or around.model,
+        version=version_of(image) or version_by_pip(file.source.text, launch.engine),
+        model=value_of_meaning(flags, "model") or positional or around.model,
         model_hints=model_hints(around.pod, holder, launch.scope) if holder is not None else (),
-        served_name=named[-1] if named else None,
+        served_name=value_of_meaning(flags, "served_name"),
         gpus_per_pod=around.gpus or gpus or _visible(launch),
         pods=around.pods,
         gpu_hints=around.hints,
