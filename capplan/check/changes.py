@@ -34,15 +34,15 @@ def _by_key(cases: Sequence[Case]) -> dict[tuple[str, str, int], Case]:
 
 
 def _change(before: Case | None, after: Case | None) -> FleetChange | None:
-    some = after or before
-    if some is None:
-        return None
     old = summary_of(before) if before is not None else None
     new = summary_of(after) if after is not None else None
+    shown = new or old
+    if shown is None:
+        return None
     ttft_before, ttft_after = _ttft(before), _ttft(after)
     change = FleetChange(
-        deployment=(new or old).name if (new or old) else "",  # type: ignore[union-attr]
-        file=some.deployment.source.file,
+        deployment=shown.name,
+        file=shown.file,
         what="added" if old is None else "removed" if new is None else "changed",
         num_gpus_before=_gpus(old),
         num_gpus_after=_gpus(new),
