@@ -13,7 +13,8 @@ from capplan.check.launch import Launch, engine_of_image, find_launches, version
 from capplan.check.nodes import Node
 from capplan.check.quantities import size_of
 from capplan.check.shapes.containers import Surroundings, distinct, role_of
-from capplan.check.shell import commands
+from capplan.check.shapes.resources import listed_devices
+from capplan.check.shell import words_of
 from capplan.check.source import Text
 from capplan.check.values import Scope, Value, Variable, fill_braces, literal, value_of
 
@@ -83,8 +84,7 @@ def _words(node: Node | None, outer: Scope) -> list[Value]:
         text = fill_braces(node.text(), outer, escaped=True)
         if text.chars.lstrip().startswith("["):
             return []
-        found = commands(_without_dollars(text), outer.child())
-        return [word for command in found for word in command.words]
+        return words_of(_without_dollars(text), outer)
     values = (_filled(item, outer) for item in node.items or ())
     return [value for value in values if value is not None]
 
@@ -193,15 +193,9 @@ def _gpus(service: Node, launch: Launch, outer: Scope) -> tuple[Stated | None, t
     if count is not None:
         return Stated(count, parse_number(count.word)), ()
     for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        held = launch.scope.variables.get(name)
-        if (
-            held is not None
-            and held.text
-            and all(part.strip().isdigit() for part in held.text.split(","))
-        ):
-            num = len(held.text.split(","))
-            place = launch.place
-            return Stated(literal(place.text.source, held.text, place.offset), float(num)), ()
+        held = listed_devices(launch.scope.variables.get(name), launch.place)
+        if held is not None:
+            return held, ()
     return None, ()
 
 

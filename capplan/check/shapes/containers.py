@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from capplan.check.deployment import Deployment, Stated
 from capplan.check.documents import File
+from capplan.check.flag_tables.table import FlagTable
 from capplan.check.flag_tables.tables import TABLES
 from capplan.check.flag_tables.tgi import ENVIRONMENT
 from capplan.check.flags import Flag, ReadFlags, one_setting, read_flags, value_of_meaning
@@ -248,11 +249,19 @@ def role_of(flags: Sequence[Flag], around: Surroundings) -> str | None:
 def _variable_flags(container: Node, launch: Launch, scope: Scope) -> Iterator[ReadFlags]:
     """Options in a variable that the image's own script passes on."""
     used = " ".join(word.raw for word in launch.words)
+    unused = [name for name in _ARGUMENT_VARIABLES if name not in used]
+    yield from options_in(container, unused, TABLES[launch.engine], scope)
+
+
+def options_in(
+    container: Node, names: Sequence[str], table: FlagTable, scope: Scope
+) -> Iterator[ReadFlags]:
+    """The options that variables of these names hold."""
     for entry in (container.get("env") or container).items or ():
-        name, node = entry.word("name"), entry.get("value")
-        if name in _ARGUMENT_VARIABLES and node is not None and name not in used:
+        node = entry.get("value")
+        if entry.word("name") in names and node is not None:
             for command in commands(fill_kubernetes(node.text(), scope), scope.child()):
-                yield read_flags(command.words, TABLES[launch.engine])
+                yield read_flags(command.words, table)
 
 
 def _tgi_environment(container: Node, scope: Scope) -> Iterator[Flag]:

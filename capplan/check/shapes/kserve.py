@@ -8,18 +8,18 @@ from dataclasses import replace
 from capplan.check.deployment import Autoscaler, Deployment, Shm, Stated
 from capplan.check.documents import File
 from capplan.check.flag_tables.vllm import VLLM
-from capplan.check.flags import Flag, read_flags, renamed_settings
+from capplan.check.flags import Flag, renamed_settings
 from capplan.check.nodes import Node
 from capplan.check.shapes.containers import (
     Surroundings,
+    options_in,
     scope_of,
     server_deployments,
 )
 from capplan.check.shapes.fields import plain_value, stated
 from capplan.check.shapes.kubernetes import read_pods
 from capplan.check.shapes.synthetic import from_parts
-from capplan.check.shell import commands
-from capplan.check.values import Scope, Value, fill_kubernetes, literal
+from capplan.check.values import Scope, Value, literal
 
 _ENGINE_WORDS = (
     ("sglang", "sglang"),
@@ -180,11 +180,8 @@ def _part(
 def _controlled(file: File, container: Node, around: Surroundings) -> Deployment:
     scope = scope_of(file, container, around)
     options: list[Flag] = []
-    for entry in (container.get("env") or container).items or ():
-        node = entry.get("value")
-        if entry.word("name") in ("VLLM_ADDITIONAL_ARGS", "VLLM_EXTRA_ARGS") and node is not None:
-            for command in commands(fill_kubernetes(node.text(), scope), scope.child()):
-                options += read_flags(command.words, VLLM).flags
+    for read in options_in(container, ("VLLM_ADDITIONAL_ARGS", "VLLM_EXTRA_ARGS"), VLLM, scope):
+        options += read.flags
     found = from_parts(file, container, around, engine="vllm", options=options, extra="args")
     # The controller mounts memory at /dev/shm.
     return replace(found, shm=found.shm or Shm(None, around.model))

@@ -10,7 +10,7 @@ from capplan.check.documents import File
 from capplan.check.nodes import Node
 from capplan.check.quantities import number_of, size_of
 from capplan.check.shapes.fields import plain_value, stated
-from capplan.check.values import Scope, Value, literal
+from capplan.check.values import Scope, Value, Variable, literal
 
 GPU_RESOURCE = re.compile(
     r"^(?:nvidia\.com/(?:gpu(?:\.shared)?|mig-[\w.]+|[A-Z][\w-]*|pgpu)|amd\.com/gpu|habana\.ai/gaudi"
@@ -112,6 +112,14 @@ def shm_of(container: Node, pod: Node | None, scope: Scope) -> Shm | None:
                 )
         return Shm(None, plain_value(mount.get("mountPath"), scope))
     return None
+
+
+def listed_devices(listed: Variable | None, place: Value) -> Stated | None:
+    """As many as `CUDA_VISIBLE_DEVICES=0,1` lists; None where it lists no numbers."""
+    devices = listed.text.split(",") if listed is not None else []
+    if listed is None or not all(device.strip().isdigit() for device in devices):
+        return None
+    return Stated(literal(place.text.source, listed.text, place.offset), float(len(devices)))
 
 
 def memory_limit_of(container: Node, scope: Scope) -> Stated | None:

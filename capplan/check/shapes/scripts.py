@@ -21,10 +21,11 @@ from capplan.check.nodes import Node
 from capplan.check.quantities import size_of
 from capplan.check.shapes.containers import Surroundings, distinct, role_of
 from capplan.check.shapes.model_hints import model_hints
+from capplan.check.shapes.resources import listed_devices
 from capplan.check.shapes.slurm import by_slurm
-from capplan.check.shell import commands
+from capplan.check.shell import words_of
 from capplan.check.source import Text, whole
-from capplan.check.values import Scope, Value, Variable, fill_templates, literal, value_of
+from capplan.check.values import Scope, Value, Variable, fill_templates, value_of
 
 _EXEC_START = re.compile(r"^ExecStart=[-@:+!]*((?:.*\\\n)*.*)", re.M)
 _DOCKERFILE = re.compile(r"^[ \t]*(ENTRYPOINT|CMD)[ \t]+((?:.*\\\n)*.*)$", re.M | re.I)
@@ -87,7 +88,7 @@ def _exec_form(part: Text, scope: Scope) -> list[Value]:
             inner = part.part(match.start(1), match.end(1))
             found.append(value_of(inner, scope))
         return found
-    return [word for command in commands(part, scope.child()) for word in command.words]
+    return words_of(part, scope)
 
 
 def launched(
@@ -131,14 +132,9 @@ def launched(
 
 def _visible(launch: Launch) -> Stated | None:
     held = launch.scope.variables.get("CUDA_VISIBLE_DEVICES")
-    if (
-        held is None
-        or held.may_differ
-        or not all(p.strip().isdigit() for p in held.text.split(","))
-    ):
+    if held is None or held.may_differ:
         return None
-    place = literal(launch.place.text.source, held.text, launch.place.offset)
-    return Stated(place, float(len(held.text.split(","))))
+    return listed_devices(held, launch.place)
 
 
 def _run_options(words: Sequence[Value]) -> tuple[Stated | None, Shm | None, Stated | None]:

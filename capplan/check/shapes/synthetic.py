@@ -14,7 +14,7 @@ from capplan.check.shapes.containers import Surroundings, image_of, role_of, sco
 from capplan.check.shapes.fields import plain_value
 from capplan.check.shapes.model_hints import model_hints
 from capplan.check.shapes.resources import gpu_hints, gpus_of, memory_limit_of, probes_of, shm_of
-from capplan.check.shell import commands
+from capplan.check.shell import words_of
 from capplan.check.values import Scope, Value, fill_kubernetes, literal
 
 
@@ -79,6 +79,5 @@ def option_words(holder: Node, path: str, scope: Scope) -> list[Value]:
     if node is None:
         return []
     if node.kind == "scalar" and not node.is_null:
-        found = commands(fill_kubernetes(node.text(), scope), scope.child())
-        return [word for command in found for word in command.words]
+        return words_of(fill_kubernetes(node.text(), scope), scope)
     return [value for value in (plain_value(item, scope) for item in node.items or ()) if value]
