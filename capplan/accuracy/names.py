@@ -84,24 +84,19 @@ def _hardware(name: str, _places: tuple[str, ...]) -> Found[HardwareSpec]:
     plain = re.sub(r"\s*\(.*?\)", "", name).strip()
     bare = re.sub(r"^(nvidia|amd)[ -]+", "", plain, flags=re.I)
     short = re.sub(r"[-_ ]?(sxm\d?|oam|pcie)$", "", bare, flags=re.I)
-    stems = _stems("hardware", places("hardware"))
+    stems = known_names("hardware")
     for tried in (name, plain, bare, short):
         if stem := stems.get(normalised_name(tried)):
             return load_hardware(stem)
     return load_hardware(name)  # raises, with the nearest name
 
 
-# Thousands of rows name a few dozen models: what was found is kept, for these places.
-@lru_cache(maxsize=8)
-def _stems(folder: str, _places: tuple[str, ...]) -> dict[str, str]:
-    return known_names(folder)
-
-
 def _known_model(name: str) -> Found[ModelSpec] | None:
-    stem = _stems("models", places("models")).get(normalised_name(name))
+    stem = known_names("models").get(normalised_name(name))
     return load_model(stem) if stem else None
 
 
+# Thousands of rows name a few dozen models: what was found is kept, for these places.
 @lru_cache(maxsize=1024)
 def _model(
     name: str, weight_dtype: str, params_b: float | None, _places: tuple[str, ...]

@@ -61,6 +61,11 @@ class Case:
         return self.deployment.engine
 
     @property
+    def engine_version(self) -> str | None:
+        """As the configuration says, else the image's tag."""
+        return self.section.engine_version or self.deployment.version
+
+    @property
     def is_v0(self) -> bool:
         """vLLM's old core, by version or by the variable that asks for it."""
         asked = self.deployment.environment.get("VLLM_USE_V1")
@@ -96,11 +101,16 @@ class Case:
         """Data-parallel ranks: of the attention where experts are shared, else whole copies."""
         return self.degree("dp")
 
+    @property
+    def gpus_per_pod(self) -> int | None:
+        """GPUs that a pod asks for, or is given with its machine."""
+        held = self.deployment.gpus_per_pod
+        return held.count if held is not None else self.node_gpus
+
     @cached_property
     def gpus_per_replica(self) -> int | None:
         """GPUs that the pods of a replica ask for."""
-        held = self.deployment.gpus_per_pod
-        per_pod = held.count if held is not None else self.node_gpus
+        per_pod = self.gpus_per_pod
         if per_pod is None:
             return None
         pods = self.deployment.pods

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,28 +38,16 @@ class KnownModel:
         return weight_edition(self.spec, quantisation or self.ending, dtype)
 
 
-@lru_cache(maxsize=4)
-def _index(folder: str, where: str) -> dict[str, str]:
-    del where  # CAPPLAN_PATH: another one has another index
-    return known_names(folder)
-
-
-def index(folder: str) -> dict[str, str]:
-    """Normalised names of `hardware` or `models` to their files' stems."""
-    return _index(folder, os.environ.get("CAPPLAN_PATH", ""))
-
-
 def known_model(name: str) -> KnownModel | None:
     """The model that a repository's name, or the last part of a path, says; None if unknown."""
-    return _known(_SCHEME.sub("", name.strip()).rstrip("/"), os.environ.get("CAPPLAN_PATH", ""))
+    return _known(_SCHEME.sub("", name.strip()).rstrip("/"), places("models"))
 
 
 @lru_cache(maxsize=512)
-def _known(name: str, where: str) -> KnownModel | None:
-    del where
+def _known(name: str, _places: tuple[str, ...]) -> KnownModel | None:
     if not name or len(name) > 300:
         return None
-    names = index("models")
+    names = known_names("models")
     short = without_ending(name)
     wide = _WIDE.search(name)
     for tried, ending, format_ in (

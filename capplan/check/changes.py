@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from capplan.check.cases import Case
 from capplan.check.foresight import predicted
 from capplan.check.predictions import Level
-from capplan.check.run import HOURS_PER_MONTH, summary_of
+from capplan.check.run import summary_of
+from capplan.formulas.capacity import usd_per_month
 from capplan.results.check import CheckedDeployment, FleetChange
 
 
@@ -33,15 +34,15 @@ def _by_key(cases: Sequence[Case]) -> dict[tuple[str, str, int], Case]:
 
 
 def _change(before: Case | None, after: Case | None) -> FleetChange | None:
-    some = after or before
-    if some is None:
-        return None
     old = summary_of(before) if before is not None else None
     new = summary_of(after) if after is not None else None
+    shown = new or old
+    if shown is None:
+        return None
     ttft_before, ttft_after = _ttft(before), _ttft(after)
     change = FleetChange(
-        deployment=(new or old).name if (new or old) else "",  # type: ignore[union-attr]
-        file=some.deployment.source.file,
+        deployment=shown.name,
+        file=shown.file,
         what="added" if old is None else "removed" if new is None else "changed",
         num_gpus_before=_gpus(old),
         num_gpus_after=_gpus(new),
@@ -72,7 +73,7 @@ def _gpus(summary: CheckedDeployment | None) -> int | None:
 def _month(summary: CheckedDeployment | None) -> float | None:
     if summary is None:
         return 0.0
-    return None if summary.usd_per_hour is None else summary.usd_per_hour * HOURS_PER_MONTH
+    return None if summary.usd_per_hour is None else usd_per_month(summary.usd_per_hour)
 
 
 def _ttft(case: Case | None) -> Level | None:

@@ -86,7 +86,6 @@ class Deployment:
     autoscaler: Autoscaler | None = None
     shm: Shm | None = None
     memory_limit: Stated | None = None
-    memory_request: Stated | None = None
     probes: Mapping[str, Probe] = field(default_factory=dict)
     environment: Mapping[str, Variable] = field(default_factory=dict)
     role: str | None = None  # prefill | decode

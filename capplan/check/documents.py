@@ -177,18 +177,14 @@ def inner_documents(node: Node) -> list[Node]:
     if len(text) < 8 or ":" not in text.chars:
         return []
     try:
-        return [root for root in parse(node.source, text) if root.kind != "scalar"]
+        roots = parse(node.source, text)
     except UnreadableError:
+        masked = Text(node.source, mask_templates(text.chars), text.offsets)
         try:
-            return [
-                root
-                for root in parse(
-                    node.source, Text(node.source, mask_templates(text.chars), text.offsets)
-                )
-                if root.kind != "scalar"
-            ]
+            roots = parse(node.source, masked)
         except UnreadableError:
             return []
+    return [root for root in roots if root.kind != "scalar"]
 
 
 def unreadable(file: File) -> CapplanError | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from capplan.check.flag_tables.table import FlagTable
@@ -210,6 +210,26 @@ def one_setting(name: str, key: Node, child: Node, table: FlagTable, scope: Scop
     place = literal(key.source, key.value, key.offset)
     value = setting_value(child, scope)
     return _flag(key.value, name, value, place, table, from_mapping=True)
+
+
+def value_of_meaning(flags: Sequence[Flag], meaning: str) -> Value | None:
+    """The value of the last option of a meaning that has one, as the engine takes it."""
+    found = [flag.value for flag in flags if flag.meaning == meaning and flag.value is not None]
+    return found[-1] if found else None
+
+
+def renamed_settings(
+    holder: Node | None, options: Mapping[str, str], table: FlagTable, scope: Scope
+) -> Iterator[Flag]:
+    """The options that fields of other names set, of those that the engine has.
+
+    ``options`` by field: `tensor: tensor-parallel-size`.
+    """
+    entries = holder.entries() if holder is not None else {}
+    known = table.names()
+    for field, option in options.items():
+        if field in entries and option in known:
+            yield one_setting(option, *entries[field], table, scope)
 
 
 def setting_value(child: Node, scope: Scope) -> Value:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from capplan.check.documents import MAX_FILE_BYTES
 from capplan.errors import CapplanError
 
-MAX_BYTES = 2 * 1024 * 1024
 _TIMEOUT_S = 60
 
 
@@ -49,7 +49,7 @@ class Repository:
             size = _git(self.root, "cat-file", "-s", f"{self.commit}:{name}").strip()
         except CapplanError:
             return None
-        if not size.isdigit() or int(size) > MAX_BYTES:
+        if not size.isdigit() or int(size) > MAX_FILE_BYTES:
             return None
         return _git(self.root, "show", f"{self.commit}:{name}").removeprefix("\ufeff")
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from capplan.check.catalogue import index
-from capplan.specs.catalogue import load_hardware
+from capplan.specs.catalogue import known_names, load_hardware, normalised_name
 from capplan.specs.hardware import HardwareSpec
 from capplan.units import GIB
 
@@ -138,17 +137,15 @@ Accelerators(names=('a100-pcie-80gb',), per_node=2, memory_bytes=None))
             size = match[1]
             num = sizes.get(size, sizes.get("")) if sizes else int(size)
             return Accelerators((name,), num)
-    known = index("hardware").get(_normalised(lowered))
-    slice_gb = _MIG.search(lowered)
     for pattern, names in _PATTERNS:
         if re.search(pattern, lowered):
             return Accelerators(names)
+    known = known_names("hardware").get(normalised_name(lowered))
     if known is not None:
         return Accelerators((known,))
-    if slice_gb:
-        # Which GPU it is a slice of does not matter for the memory that it has.
-        return Accelerators((), None, int(slice_gb[1]) * GIB)
-    return None
+    # Which GPU it is a slice of does not matter for the memory that it has.
+    size = slice_bytes(lowered)
+    return None if size is None else Accelerators((), None, size)
 
 
 def slice_bytes(resource: str) -> int | None:
@@ -178,7 +175,3 @@ def first_of(texts: Iterable[str]) -> Accelerators | None:
 def hardware(name: str) -> HardwareSpec:
     """An accelerator of the catalogue, read once."""
     return load_hardware(name).spec
-
-
-def _normalised(text: str) -> str:
-    return re.sub(r"[\s_-]+", "-", text.strip()).lower()

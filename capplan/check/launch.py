@@ -106,6 +106,11 @@ def version_of_image(image: str) -> str | None:
     return version
 
 
+def version_of(image: Value | None) -> str | None:
+    """The same of an image as a file states it; None where part of its name is not known."""
+    return version_of_image(image.chars) if image is not None and image.known else None
+
+
 def version_by_pip(text: str, engine: str) -> str | None:
     """`pip install vllm==0.6.3` in the same script, where it says one version.
 

@@ -10,7 +10,6 @@ from capplan import units
 from capplan.check.cases import Case
 from capplan.check.plan_bounds import bounded, needed_by_bounds
 from capplan.check.predictions import Level, Prediction
-from capplan.check.rules.traffic import is_stationary
 from capplan.errors import CapplanError
 from capplan.planner.serving import Serving
 from capplan.planner.simulate import SimulateQuestion, simulate_plan
@@ -105,7 +104,7 @@ def run(case: Case, traffic: TrafficSpec, slos: Slos, replicas: int) -> Simulate
     question = SimulateQuestion(
         serving=serving,
         traffic=lambda seed: requests_of(spec, seed, folder),
-        stationary=is_stationary(spec),
+        stationary=spec.is_stationary,
         fleet=fleet_settings(replicas),
         limits=tuple(limits(slos)),
         percentiles=(50.0, 90.0, 99.0),

@@ -15,7 +15,7 @@ from capplan.check.documents import read_source
 from capplan.check.git import Repository
 from capplan.check.ignores import Ignore, accept_baseline, sort_out
 from capplan.check.rules.catalogue import BY_ID, RULES
-from capplan.check.run import CheckedFile, check_source, fingerprint, summary_of
+from capplan.check.run import CheckedFile, by_place, check_source, fingerprint, summary_of
 from capplan.check.source import Source
 from capplan.errors import CapplanError
 from capplan.results.check import CheckResult, Finding, FleetChange, RuleFacts, Suppressed
@@ -109,12 +109,8 @@ def _take(
     gathered.cases += checked.cases
     kept = sort_out(checked.findings, checked.cases, source, config, request.today)
     notes = [_note(source, config, *note) for note in kept.notes]
-    gathered.findings += sorted((*kept.kept, *notes), key=_order)
+    gathered.findings += sorted((*kept.kept, *notes), key=by_place)
     gathered.suppressed += kept.suppressed
-
-
-def _order(finding: Finding) -> tuple[int, int, str, str]:
-    return finding.line, finding.column, finding.rule, finding.message
 
 
 def _note(source: Source, config: Config, rule: str, ignore: Ignore, message: str) -> Finding:

@@ -16,7 +16,7 @@ from capplan.check.flags import Flag
 from capplan.check.resolve import make_case
 from capplan.check.rules.catalogue import RULES
 from capplan.check.rules.rule import Remark, Rule
-from capplan.check.rules.sizes import rooms
+from capplan.check.rules.sizes import first_room
 from capplan.check.shapes.registry import read_deployments
 from capplan.check.source import Source
 from capplan.check.values import HOLE, MASK, Value
@@ -24,7 +24,6 @@ from capplan.errors import CapplanError
 from capplan.results.check import CheckedDeployment, Finding
 
 MAX_SNIPPET = 160
-HOURS_PER_MONTH = 730.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def check_source(source: Source, config: Config, given: dict[str, str]) -> Check
     except CapplanError as fault:
         return CheckedFile(file, (), (), fault)
     findings = [f for case in cases for f in judge(case)]
-    findings.sort(key=lambda f: (f.line, f.column, f.rule, f.message))
+    findings.sort(key=by_place)
     return CheckedFile(file, tuple(cases), tuple(findings), unreadable(file))
 
 
@@ -105,6 +104,11 @@ def _line(source: Source, at: Flag | Value, line: int) -> str:
     return text
 
 
+def by_place(finding: Finding) -> tuple[int, int, str, str]:
+    """A key: findings in the order of the lines of a file."""
+    return finding.line, finding.column, finding.rule, finding.message
+
+
 def fingerprint(rule: str, file: str, deployment: str, snippet: str) -> str:
     """Stays the same when lines move; changes when the offending line does."""
     return hashlib.sha256("\0".join((rule, file, deployment, snippet)).encode()).hexdigest()[:16]
@@ -122,7 +126,6 @@ def summary_of(case: Case) -> CheckedDeployment:
     gpus, replicas = case.gpus_per_replica, case.num_replicas
     total = gpus * replicas if gpus is not None and replicas is not None else None
     price = case.usd_per_gpu_hour
-    room = next(iter(rooms(case)), None)
     return CheckedDeployment(
         file=deployment.source.file,
         line=deployment.location.line or 1,
@@ -138,14 +141,14 @@ def summary_of(case: Case) -> CheckedDeployment:
         num_replicas=replicas,
         num_gpus=total,
         usd_per_hour=total * price if total is not None and price is not None else None,
-        kv_pool_tokens=_pool_tokens(case) if room is not None else None,
+        kv_pool_tokens=_pool_tokens(case),
         unresolved=tuple(_clean(text) for text in case.unresolved),
     )
 
 
 def _pool_tokens(case: Case) -> int | None:
-    """Tokens of KV in requests of 1,024."""
-    room = next(iter(rooms(case)), None)
+    """Tokens of KV in requests of 1,024; None where memory is not known."""
+    room = first_room(case)
     if room is None:
         return None
     pool = room.pool("likely")

@@ -47,6 +47,11 @@ def commands(text: Text, scope: Scope, positional: tuple[Value, ...] = ()) -> li
     return _Script(text, scope, positional).run()
 
 
+def words_of(text: Text, scope: Scope) -> list[Value]:
+    """The words of all commands, one after the other; what they assign, ``scope`` does not see."""
+    return [word for command in commands(text, scope.child()) for word in command.words]
+
+
 class _Script:
     def __init__(self, text: Text, scope: Scope, positional: tuple[Value, ...]) -> None:
         self.lexer = Lexer(text, scope, positional)

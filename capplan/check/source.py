@@ -12,7 +12,7 @@ from capplan.errors import Location
 
 @dataclass(frozen=True)
 class Source:
-    """A file as read. ``shown`` is the text with templates in place; ``text`` may mask them."""
+    """A file as read: templates stand in its text as they are written."""
 
     file: str
     text: str

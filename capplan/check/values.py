@@ -8,7 +8,7 @@ open, is remembered by the place (``Scope.marks``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from capplan.check.source import Source, Text
@@ -294,8 +294,3 @@ def _put_braced(
     else:
         scope.marks[place] = f"`{written[:60]}` is set outside this file"
         output.put(HOLE, place)
-
-
-def join(values: Iterable[Value]) -> str:
-    """For messages."""
-    return " ".join(value.raw for value in values)

@@ -17,7 +17,6 @@ from capplan.cli.traffic import (
     fewer,
     folder_of,
     in_a_loop,
-    is_stationary,
     traffic_spec,
 )
 from capplan.errors import CapplanError
@@ -103,7 +102,7 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
     question = SimulateQuestion(
         serving=serving,
         traffic=traffic_of,
-        stationary=is_stationary(spec),
+        stationary=spec.is_stationary,
         fleet=fleet_of(_pick(FleetOptions, texts), plan, num_replicas, inputs),
         limits=limits,
         percentiles=PERCENTILES,
@@ -247,7 +246,7 @@ def describe_traffic(spec: TrafficSpec, traffic: Traffic) -> str:
     lengths = f"{round(prompt):,} tokens in, {round(output):,} out"
     if spec.closed_loop is not None:
         return f"{spec.closed_loop.users:,} users in a closed loop, {lengths}"
-    kinds = {part.arrivals.text for part in spec.classes or (spec,)}
+    kinds = {part.arrivals.text for part in spec.parts}
     arrivals = kinds.pop() if len(kinds) == 1 else "several classes"
     arrivals = "Poisson" if arrivals == "poisson" else arrivals
     if traffic.rate_per_s is None:

@@ -12,8 +12,7 @@ from capplan.errors import CapplanError, QuantityError
 from capplan.specs.documents import Document
 from capplan.specs.fields import SpecError
 from capplan.specs.plan import Plan
-from capplan.specs.rates import ConstantRate
-from capplan.specs.traffic import TrafficClass, TrafficSpec
+from capplan.specs.traffic import TrafficSpec
 
 RAMP_UP_S_PER_USER = 0.1
 SLOW_NUM_REQUESTS = 1200
@@ -137,17 +136,6 @@ def fewer(spec: TrafficSpec, inputs: Inputs) -> TrafficSpec:
     inputs.assume("requests", f"{SLOW_NUM_REQUESTS:,}: this engine is slow to follow",
                   "--num-requests")  # fmt: skip
     return spec.model_copy(update={"requests": SLOW_NUM_REQUESTS})
-
-
-def is_stationary(spec: TrafficSpec) -> bool:
-    """Whether it goes on as it began, so that a warm-up can be cut."""
-    classes: tuple[TrafficClass, ...] = spec.classes or (spec,)
-    return all(
-        part.trace is None
-        and isinstance(part.rate, ConstantRate | None)
-        and not (part.arrivals.kind == "burst" and part.arrivals.size is None)
-        for part in classes
-    )
 
 
 def folder_of(plan_file: str | None, options: TrafficOptions) -> Path:

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from capplan.results.check import SEVERITIES, CheckResult, Finding
+from capplan.results.check import CheckResult, Finding
 
 
 def junit(result: CheckResult, fail_level: str) -> str:
     """Suites are files, tests deployments; what does not fail stands in their output."""
-    least = SEVERITIES.index(fail_level)
-    files: dict[str, list[str]] = {}
+    files: dict[str, dict[str, None]] = {}
     for deployment in result.deployments:
-        files.setdefault(deployment.file, []).append(deployment.name)
+        files.setdefault(deployment.file, {})[deployment.name] = None
     for finding in result.findings:
-        names = files.setdefault(finding.file, [])
-        if (finding.deployment or "file") not in names:
-            names.append(finding.deployment or "file")
+        files.setdefault(finding.file, {})[finding.deployment or "file"] = None
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
-    failing = [f for f in result.findings if SEVERITIES.index(f.severity) >= least]
-    num = sum(len(dict.fromkeys(names)) for names in files.values())
+    failing = [f for f in result.findings if f.reaches(fail_level)]
+    num = sum(len(names) for names in files.values())
     lines.append(
         f'<testsuites name="capplan check" tests="{num}" failures="{_num_failed(failing)}">'
     )
     for file, names in files.items():
-        unique = list(dict.fromkeys(names))
         here = [f for f in result.findings if f.file == file]
-        bad = [f for f in here if SEVERITIES.index(f.severity) >= least]
+        bad = [f for f in here if f.reaches(fail_level)]
         lines.append(
-            f"  <testsuite name={_quoted(file)}"
-            f' tests="{len(unique)}" failures="{_num_failed(bad)}">'
+            f'  <testsuite name={_quoted(file)} tests="{len(names)}" failures="{_num_failed(bad)}">'
         )
-        for name in unique:
-            lines += _case(file, name, [f for f in here if (f.deployment or "file") == name], least)
+        for name in names:
+            own = [f for f in here if (f.deployment or "file") == name]
+            lines += _case(file, name, own, fail_level)
         lines.append("  </testsuite>")
     lines.append("</testsuites>")
     return "\n".join(lines) + "\n"
@@ -42,13 +38,13 @@ def _num_failed(findings: list[Finding]) -> int:
     return len({(f.file, f.deployment) for f in findings})
 
 
-def _case(file: str, name: str, findings: list[Finding], least: int) -> list[str]:
+def _case(file: str, name: str, findings: list[Finding], fail_level: str) -> list[str]:
     head = f"    <testcase classname={_quoted(file)} name={_quoted(name)}"
     if not findings:
         return [f"{head}/>"]
     lines = [f"{head}>"]
-    failing = [f for f in findings if SEVERITIES.index(f.severity) >= least]
-    rest = [f for f in findings if f not in failing]
+    failing = [f for f in findings if f.reaches(fail_level)]
+    rest = [f for f in findings if not f.reaches(fail_level)]
     if failing:
         first = failing[0]
         text = "\n".join(_text(finding) for finding in failing)

@@ -29,6 +29,10 @@ class Finding:
     deployment: str
     fingerprint: str
 
+    def reaches(self, level: str) -> bool:
+        """Whether it is as severe as ``level``, or more."""
+        return SEVERITIES.index(self.severity) >= SEVERITIES.index(level)
+
 
 @dataclass(frozen=True, slots=True)
 class Suppressed:
@@ -111,8 +115,7 @@ class CheckResult:
         return sum(finding.severity == severity for finding in self.findings)
 
     def num_at_or_above(self, level: str) -> int:
-        least = SEVERITIES.index(level)
-        return sum(SEVERITIES.index(f.severity) >= least for f in self.findings)
+        return sum(finding.reaches(level) for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)

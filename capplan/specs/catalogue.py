@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -75,8 +76,13 @@ def names(folder: str) -> list[str]:
 def known_names(folder: str) -> dict[str, str]:
     """Every name that `load_model` or `load_hardware` knows, as compared, to its file's stem.
 
-    For many look-ups: the whole folder is read once.
+    For many look-ups: the whole folder is read once, for as long as CAPPLAN_PATH says the same.
     """
+    return _known_names(folder, places(folder))
+
+
+@lru_cache(maxsize=8)
+def _known_names(folder: str, _places: tuple[str, ...]) -> dict[str, str]:
     files = files_of(folder)
     aliases = {stem: _aliases(path) for stem, path in files.items()}
     short: dict[str, str | None] = {}

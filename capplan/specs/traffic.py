@@ -208,6 +208,21 @@ class TrafficSpec(TrafficClass):
     closed_loop: ClosedLoop | None = None
     classes: Annotated[tuple[TrafficClass, ...], Field(max_length=100)] = ()
 
+    @property
+    def parts(self) -> tuple[TrafficClass, ...]:
+        """Its classes: those under `classes`, else itself as the only one."""
+        return self.classes or (self,)
+
+    @property
+    def is_stationary(self) -> bool:
+        """Whether it goes on as it began, so that a warm-up can be cut."""
+        return all(
+            part.trace is None
+            and isinstance(part.rate, ConstantRate | None)
+            and not (part.arrivals.kind == "burst" and part.arrivals.size is None)
+            for part in self.parts
+        )
+
     @model_validator(mode="after")
     def _whole(self) -> TrafficSpec:
         if self.classes and (given := sorted(_OF_A_CLASS & self.model_fields_set)):

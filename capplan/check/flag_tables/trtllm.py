@@ -12,7 +12,7 @@ log-level kv-cache-dtype post-processor-hook otlp-traces-endpoint disagg-cluster
 media-io-kwargs served-model-name tensor-parallel-size pipeline-parallel-size
 moe-tensor-parallel-size max-input-len kv-cache-config cuda-graph-config model-path
 speculative-config quant-config extra-engine-args override-engine-args disaggregation-mode
-modality publish-events-and-metrics-x build-config plugin-config quantization-type
+modality build-config plugin-config quantization-type
 """
 _SWITCHES = """
 trust-remote-code fail-fast-on-attention-window-too-large enable-chunked-prefill
@@ -23,7 +23,7 @@ publish-events-and-metrics
 
 TRTLLM = FlagTable(
     engine="tensorrt-llm",
-    values=frozenset(name for name in _VALUES.split() if not name.endswith("-x")),
+    values=frozenset(_VALUES.split()),
     switches=frozenset(_SWITCHES.split()),
     aliases={"tp": "tp-size", "pp": "pp-size", "ep": "ep-size"},
     meanings={

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from capplan.check.cases import Case
 from capplan.check.rules.rule import Remark, rule
-from capplan.check.rules.sizes import rooms, seconds
+from capplan.check.rules.sizes import first_room, seconds
 from capplan.check.rules.steps import chunk_s, decode_s, mean_context
 
 _SHORT_REQUEST_TOKENS = 1024
@@ -48,7 +48,7 @@ def seqs_beyond_pool(case: Case) -> Iterator[Remark]:
     It then preempts: a running request loses its KV and is computed again, which is work that
     delays all others and makes more of it."""
     seqs = case.deployment.count("max_num_seqs")
-    room = next(iter(rooms(case)), None)
+    room = first_room(case)
     if case.engine not in ("vllm", "sglang") or seqs is None or room is None:
         return
     traffic = mean_context(case)
@@ -77,7 +77,7 @@ def seqs_beyond_knee(case: Case) -> Iterator[Remark]:
     knee every further request makes all of them slower and the server no faster; queued, it would
     cost nobody anything."""
     seqs = case.deployment.count("max_num_seqs")
-    room = next(iter(rooms(case)), None)
+    room = first_room(case)
     if seqs is None or seqs < 64 or room is None or case.role_without_decodes:
         return
     model = case.steps
@@ -199,9 +199,8 @@ def prefix_caching_off(case: Case) -> Iterator[Remark]:
     traffic = case.section.traffic
     if traffic is None:
         return
-    parts = traffic.classes or (traffic,)
-    shared = [part.system_prompts for part in parts if part.system_prompts is not None]
-    chats = [part.chat for part in parts if part.chat is not None]
+    shared = [part.system_prompts for part in traffic.parts if part.system_prompts is not None]
+    chats = [part.chat for part in traffic.parts if part.chat is not None]
     flag = case.deployment.flag("prefix_caching")
     if flag is not None:
         off = flag.certain and flag.switch is False

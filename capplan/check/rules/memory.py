@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from capplan.check.cases import Case
 from capplan.check.rules.advice import first_advice
 from capplan.check.rules.rule import Remark, rule
-from capplan.check.rules.sizes import Room, gib, rooms
+from capplan.check.rules.sizes import Room, first_room, gib, rooms
 from capplan.units import GIB
 
 _TIGHT_FRACTION = 0.12  # of the GPU's memory for KV
@@ -35,7 +35,7 @@ def weights_do_not_fit(case: Case) -> Iterator[Remark]:
     found = rooms(case)
     if case.deployment.partial or not found:
         return  # another file may quantise or split: CP004
-    if not all(r.weights_bytes > r.share_bytes + r.extra_bytes for r in found):
+    if any(_weights_fit(r) for r in found):
         return
     room = found[0]
     setup = room.setup
@@ -188,7 +188,7 @@ def memory_unused(case: Case) -> Iterator[Remark]:
     share = case.deployment.number("memory_share")
     if case.engine != "vllm" or flag is None or share is None or share >= _UNUSED_SHARE:
         return
-    room = next(iter(rooms(case)), None)
+    room = first_room(case)
     steps = [f"1 - {share:g} = {1 - share:.0%} of each GPU is not used"]
     if room is not None:
         visible = room.setup.visible_bytes

@@ -26,7 +26,7 @@ def _changes(case: Case) -> Iterator[tuple[Flag, Change]]:
 
 
 def _since(case: Case, version: str | None) -> bool:
-    known = case.section.engine_version or case.deployment.version
+    known = case.engine_version
     return known is not None and version is not None and version_key(known) >= version_key(version)
 
 
@@ -38,7 +38,7 @@ def flag_removed(case: Case) -> Iterator[Remark]:
         if _since(case, change.removed) and not flag.from_mapping:
             yield Remark(
                 f"--{change.flag} is gone from vLLM {change.removed} on; this is "
-                f"{case.section.engine_version or case.deployment.version}",
+                f"{case.engine_version}",
                 flag,
                 (change.source,),
                 change.instead,
@@ -49,7 +49,7 @@ def flag_removed(case: Case) -> Iterator[Remark]:
 def flag_ignored(case: Case) -> Iterator[Remark]:
     """An option that does nothing reads as if something were limited, swapped or scheduled that is
     not. Where the version is not known, options that newer versions have removed are named too."""
-    unknown = case.section.engine_version is None and case.deployment.version is None
+    unknown = case.engine_version is None
     for flag, change in _changes(case):
         if _since(case, change.removed) and not flag.from_mapping:
             continue

@@ -37,7 +37,7 @@ def _offered(case: Case) -> tuple[int, str] | None:
     held = deployment.gpus_per_pod
     if total is None:
         return None
-    per_pod = held.count if held is not None else case.node_gpus
+    per_pod = case.gpus_per_pod
     pods = deployment.pods.count if deployment.pods is not None else None
     nnodes = deployment.count("nnodes")
     if pods is None and nnodes is not None and nnodes > 1 and per_pod is not None:
@@ -199,9 +199,8 @@ def tp_across_nodes(case: Case) -> Iterator[Remark]:
     """Tensor parallelism exchanges activations twice a layer. Within a node that is an NVLink
     away; between pods it crosses the network, ten times slower or more. Pipeline stages send one
     activation a stage instead."""
-    held, pods = case.deployment.gpus_per_pod, case.deployment.pods
-    tp = case.tp
-    per_pod = held.count if held is not None else case.node_gpus
+    pods = case.deployment.pods
+    tp, per_pod = case.tp, case.gpus_per_pod
     several = (pods is not None and (pods.count or 0) > 1) or case.deployment.other_gpus is not None
     if tp is None or per_pod is None or per_pod < 1 or tp <= per_pod or not several:
         return

@@ -10,8 +10,7 @@ from capplan.check.predictions import Prediction
 from capplan.check.rules.rule import Remark, rule
 from capplan.check.rules.sizes import seconds
 from capplan.check.values import Value
-
-HOURS_PER_MONTH = 730.0
+from capplan.formulas.capacity import HOURS_PER_MONTH
 
 
 def _replicas(case: Case) -> Value:

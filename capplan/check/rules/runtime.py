@@ -41,9 +41,9 @@ def shared_memory_small(case: Case) -> Iterator[Remark]:
         return
     shm = case.deployment.shm
     if shm is None:
-        if not (case.deployment.kubernetes or case.deployment.shape in ("compose", "docker run")):
-            return
         compose = case.deployment.shape in ("compose", "docker run")
+        if not (case.deployment.kubernetes or compose):
+            return
         yield Remark(
             f"{local} ranks share {gib(_DEFAULT_SHM_BYTES)} of /dev/shm, the default",
             case.deployment.flag("tp") or case.deployment.place,
@@ -196,11 +196,10 @@ def version_floating(case: Case) -> Iterator[Remark]:
     image = case.deployment.image
     if image is None or not image.known or "@sha256:" in image.chars:
         return
-    name, colon, tag = image.chars.rpartition(":")
+    _, colon, tag = image.chars.rpartition(":")
     untagged = not colon or "/" in tag
     if not untagged and not _FLOATING.search(tag):
         return
-    del name
     shown = "no tag" if untagged else f"the tag `{tag}`"
     newest = case.profile.name if case.profile is not None else "the newest engine"
     yield Remark(

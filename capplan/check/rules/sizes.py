@@ -69,11 +69,11 @@ class Room:
 def rooms(case: Case) -> tuple[Room, ...]:
     """One for each accelerator that the labels may mean; empty where memory is not known."""
     deployment = case.deployment
-    if deployment.flag("kv_memory") is not None and deployment.flag("kv_memory") is not _empty(
-        case
-    ):
+    # One that is set to nothing (`--kv-cache-memory-bytes=${X-}`) is not set.
+    size = deployment.flag("kv_memory")
+    if size is not None and size.text != "":
         return ()
-    if deployment.flag("num_blocks") is not None or case.deployment.hidden:
+    if deployment.flag("num_blocks") is not None or deployment.hidden:
         return ()
     offload = deployment.number("cpu_offload")
     if offload is None and deployment.flag("cpu_offload") is not None:
@@ -88,7 +88,6 @@ def rooms(case: Case) -> tuple[Room, ...]:
     return tuple(found)
 
 
-def _empty(case: Case) -> object:
-    """An option that is set to nothing (`--kv-cache-memory-bytes=${X-}`) is not set."""
-    flag = case.deployment.flag("kv_memory")
-    return flag if flag is not None and flag.text == "" else None
+def first_room(case: Case) -> Room | None:
+    """That of the likeliest accelerator."""
+    return next(iter(rooms(case)), None)

@@ -8,19 +8,14 @@ from capplan.specs.rates import ConstantRate
 from capplan.specs.traffic import (
     DEFAULT_OUTPUT_TOKENS,
     DEFAULT_PROMPT_TOKENS,
-    TrafficClass,
     TrafficSpec,
 )
-
-
-def classes(traffic: TrafficSpec) -> tuple[TrafficClass, ...]:
-    return traffic.classes or (traffic,)
 
 
 def rate_per_s(traffic: TrafficSpec) -> float | None:
     """Requests a second at the peak; None where it is a curve, a trace or a closed loop."""
     total = 0.0
-    for part in classes(traffic):
+    for part in traffic.parts:
         if not isinstance(part.rate, ConstantRate) or part.trace is not None:
             return None
         total += part.rate.rate * part.peak_factor
@@ -30,7 +25,7 @@ def rate_per_s(traffic: TrafficSpec) -> float | None:
 def mean_lengths(traffic: TrafficSpec) -> tuple[float, float]:
     """Mean prompt and output tokens, classes weighted by their rates."""
     weights, prompts, outputs = 0.0, 0.0, 0.0
-    for part in classes(traffic):
+    for part in traffic.parts:
         weight = part.rate.rate if isinstance(part.rate, ConstantRate) else 1.0
         prompt = _mean(part.prompt, DEFAULT_PROMPT_TOKENS)
         if part.system_prompts is not None:
@@ -43,13 +38,3 @@ def mean_lengths(traffic: TrafficSpec) -> tuple[float, float]:
 
 def _mean(lengths: Lengths | LengthFile | None, default: float) -> float:
     return lengths.mean_tokens if isinstance(lengths, Lengths) else float(default)
-
-
-def is_stationary(traffic: TrafficSpec) -> bool:
-    """Whether it goes on as it began, so that a warm-up can be cut."""
-    return all(
-        part.trace is None
-        and isinstance(part.rate, ConstantRate | None)
-        and not (part.arrivals.kind == "burst" and part.arrivals.size is None)
-        for part in classes(traffic)
-    )

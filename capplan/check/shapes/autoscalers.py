@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capplan.check.deployment import Autoscaler, Stated
+from capplan.check.deployment import Autoscaler
 from capplan.check.documents import File
 from capplan.check.nodes import Node
 from capplan.check.shapes.fields import plain_value, stated
@@ -89,9 +89,5 @@ def section(holder: Node, scope: Scope) -> Autoscaler | None:
         if low is None and high is None and not found:
             continue
         place = literal(key.source, key.value, key.offset)
-        return Autoscaler(place, name, tuple(found), _number(low, scope), _number(high, scope))
+        return Autoscaler(place, name, tuple(found), stated(low, scope), stated(high, scope))
     return None
-
-
-def _number(node: Node | None, scope: Scope) -> Stated | None:
-    return stated(node, scope)

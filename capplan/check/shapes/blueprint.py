@@ -12,8 +12,17 @@ from capplan.check.nodes import Node
 from capplan.check.quantities import number_of
 from capplan.check.shapes.containers import Surroundings, read_env
 from capplan.check.shapes.fields import plain_value, stated
+from capplan.check.shapes.resources import read_probe
 from capplan.check.shapes.scripts import launched
-from capplan.check.values import Scope, literal
+from capplan.check.values import Scope
+from capplan.units import MIB
+
+_PROBE_FIELDS = (
+    "initial_delay_seconds",
+    "period_seconds",
+    "failure_threshold",
+    "timeout_seconds",
+)
 
 
 def read_blueprint(file: File, root: Node) -> list[Deployment]:
@@ -42,7 +51,7 @@ def read_blueprint(file: File, root: Node) -> list[Deployment]:
     probes = dict(_blueprint_probes(root))
     megabytes = number_of(root.word("recipe_shared_memory_volume_size_limit_in_mb"), 0.0)
     memory = plain_value(root.get("recipe_shared_memory_volume_size_limit_in_mb"), scope)
-    shm = Shm(megabytes * 2**20 if megabytes else None, memory) if memory is not None else None
+    shm = Shm(megabytes * MIB if megabytes else None, memory) if memory is not None else None
     return [replace(launched(file, launch, around), probes=probes, shm=shm) for launch in found]
 
 
@@ -52,25 +61,6 @@ def _blueprint_probes(root: Node) -> Iterator[tuple[str, Probe]]:
         node, key = root.get(name), root.key(name)
         if node is None or key is None:
             continue
-        figures = [
-            number_of(node.word(field), default)
-            for field, default in (
-                ("initial_delay_seconds", 0.0),
-                ("period_seconds", 10.0),
-                ("failure_threshold", 3.0),
-                ("timeout_seconds", 1.0),
-            )
-        ]
-        if None not in figures:
-            delay, period, failures, timeout = (figure or 0.0 for figure in figures)
-            yield (
-                kind,
-                Probe(
-                    kind,
-                    literal(key.source, key.value, key.offset),
-                    delay,
-                    period,
-                    failures,
-                    timeout,
-                ),
-            )
+        probe = read_probe(kind, key, node, _PROBE_FIELDS)
+        if probe is not None:
+            yield kind, probe

@@ -9,7 +9,14 @@ from capplan.check.deployment import Deployment, parse_number
 from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
 from capplan.check.flag_tables.tgi import ENVIRONMENT
-from capplan.check.flags import Flag, dashed, mapping_flags, one_setting, read_flags
+from capplan.check.flags import (
+    Flag,
+    dashed,
+    mapping_flags,
+    one_setting,
+    read_flags,
+    value_of_meaning,
+)
 from capplan.check.launch import engine_of_image, find_launches
 from capplan.check.nodes import Node
 from capplan.check.shapes.autoscalers import section
@@ -124,8 +131,9 @@ def _own_command(
         if launch.engine not in TABLES:
             continue
         read = read_flags(launch.words, TABLES[launch.engine])
-        named = [f.value for f in read.flags if f.meaning == "model" and f.value is not None]
-        model = named[-1] if named else read.model(TABLES[launch.engine], launch.words)
+        model = value_of_meaning(read.flags, "model") or read.model(
+            TABLES[launch.engine], launch.words
+        )
         around = _around(holder, name, model, image, scope)
         return from_parts(
             file, holder, around, engine=launch.engine, options=read.flags, extra="",
@@ -177,7 +185,6 @@ def _around(
         model=model,
         image=image,
         partial=True,
-        fill_model=True,
         replicas=stated(replicas, scope),
         gpus=gpus,
     )

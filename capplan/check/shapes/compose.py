@@ -8,12 +8,13 @@ from capplan.check.deployment import Deployment, Probe, Shm, Stated, parse_numbe
 from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
 from capplan.check.flag_tables.tgi import ENVIRONMENT
-from capplan.check.flags import Flag, one_setting, read_flags
-from capplan.check.launch import Launch, engine_of_image, find_launches, version_of_image
+from capplan.check.flags import Flag, one_setting, read_flags, value_of_meaning
+from capplan.check.launch import Launch, engine_of_image, find_launches, version_of
 from capplan.check.nodes import Node
 from capplan.check.quantities import size_of
 from capplan.check.shapes.containers import Surroundings, distinct, role_of
-from capplan.check.shell import commands
+from capplan.check.shapes.resources import listed_devices
+from capplan.check.shell import words_of
 from capplan.check.source import Text
 from capplan.check.values import Scope, Value, Variable, fill_braces, literal, value_of
 
@@ -83,8 +84,7 @@ def _words(node: Node | None, outer: Scope) -> list[Value]:
         text = fill_braces(node.text(), outer, escaped=True)
         if text.chars.lstrip().startswith("["):
             return []
-        found = commands(_without_dollars(text), outer.child())
-        return [word for command in found for word in command.words]
+        return words_of(_without_dollars(text), outer)
     values = (_filled(item, outer) for item in node.items or ())
     return [value for value in values if value is not None]
 
@@ -130,8 +130,6 @@ def _deployment(
     if launch.engine == "tgi":
         flags += _tgi(service, launch.scope)
     flags += read.flags if read else ()
-    given = [f.value for f in flags if f.meaning == "model" and f.value is not None]
-    named = [f.value for f in flags if f.meaning == "served_name" and f.value]
     positional = read.model(table, launch.words) if read and table else None
     gpus, hints = _gpus(service, launch, outer)
     memory = _filled(
@@ -146,9 +144,9 @@ def _deployment(
         flags=tuple(flags),
         hidden=read.hidden if read else (),
         image=image,
-        version=version_of_image(image.chars) if image is not None and image.known else None,
-        model=given[-1] if given else positional,
-        served_name=named[-1] if named else None,
+        version=version_of(image),
+        model=value_of_meaning(flags, "model") or positional,
+        served_name=value_of_meaning(flags, "served_name"),
         gpus_per_pod=gpus,
         gpu_hints=hints,
         replicas=_replicas(service, outer),
@@ -195,15 +193,9 @@ def _gpus(service: Node, launch: Launch, outer: Scope) -> tuple[Stated | None, t
     if count is not None:
         return Stated(count, parse_number(count.word)), ()
     for name in ("NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        held = launch.scope.variables.get(name)
-        if (
-            held is not None
-            and held.text
-            and all(part.strip().isdigit() for part in held.text.split(","))
-        ):
-            num = len(held.text.split(","))
-            place = launch.place
-            return Stated(literal(place.text.source, held.text, place.offset), float(num)), ()
+        held = listed_devices(launch.scope.variables.get(name), launch.place)
+        if held is not None:
+            return held, ()
     return None, ()
 
 

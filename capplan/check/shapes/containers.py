@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from capplan.check.deployment import Deployment, Stated
 from capplan.check.documents import File
+from capplan.check.flag_tables.table import FlagTable
 from capplan.check.flag_tables.tables import TABLES
 from capplan.check.flag_tables.tgi import ENVIRONMENT
-from capplan.check.flags import Flag, ReadFlags, one_setting, read_flags
+from capplan.check.flags import Flag, ReadFlags, one_setting, read_flags, value_of_meaning
 from capplan.check.launch import (
     Launch,
     engine_of_image,
     find_launches,
     outside,
-    version_of_image,
+    version_of,
 )
 from capplan.check.nodes import Node
 from capplan.check.shapes.fields import plain_value
 from capplan.check.shapes.model_hints import model_hints
 from capplan.check.shapes.mounted import config_flags
-from capplan.check.shapes.resources import gpu_hints, gpus_of, memory_of, probes_of, shm_of
+from capplan.check.shapes.resources import gpu_hints, gpus_of, memory_limit_of, probes_of, shm_of
 from capplan.check.shell import commands
 from capplan.check.values import HOLE, Scope, Value, Variable, fill_kubernetes, literal
 
@@ -51,7 +52,6 @@ class Surroundings:
     partial: bool = False
     kubernetes: bool = True
     ray: bool = False
-    fill_model: bool = False  # `model` is what the server gets where its options name none
 
 
 def scope_of(file: File, container: Node | None, around: Surroundings) -> Scope:
@@ -194,9 +194,7 @@ def _deployment(
             model = read.model(table, launch.words)
     if launch.engine == "tgi":
         flags = [*_tgi_environment(container, scope), *flags]
-    given = [flag.value for flag in flags if flag.meaning == "model" and flag.value is not None]
-    model = given[-1] if given else model or around.model
-    named = [flag.value for flag in flags if flag.meaning == "served_name" and flag.value]
+    model = value_of_meaning(flags, "model") or model or around.model
     gpus, resource = gpus_of(container, around.pod, file, scope)
     image = launch.image or image
     hints = model_hints(around.pod, container, scope)
@@ -211,10 +209,10 @@ def _deployment(
         flags=tuple(flags),
         hidden=tuple(hidden),
         image=image,
-        version=version_of_image(image.chars) if image is not None and image.known else None,
+        version=version_of(image),
         model=model,
         model_hints=hints,
-        served_name=named[-1] if named else None,
+        served_name=value_of_meaning(flags, "served_name"),
         gpus_per_pod=around.gpus or gpus,
         pods=around.pods,
         other_gpus=around.other_gpus,
@@ -222,8 +220,7 @@ def _deployment(
         resource=resource,
         replicas=around.replicas,
         shm=shm_of(container, around.pod, scope),
-        memory_limit=memory_of(container, "limits", scope),
-        memory_request=memory_of(container, "requests", scope),
+        memory_limit=memory_limit_of(container, scope),
         probes=dict(probes_of(container)),
         environment=dict(scope.variables),
         role=around.role or role_of(flags, around),
@@ -252,11 +249,19 @@ def role_of(flags: Sequence[Flag], around: Surroundings) -> str | None:
 def _variable_flags(container: Node, launch: Launch, scope: Scope) -> Iterator[ReadFlags]:
     """Options in a variable that the image's own script passes on."""
     used = " ".join(word.raw for word in launch.words)
+    unused = [name for name in _ARGUMENT_VARIABLES if name not in used]
+    yield from options_in(container, unused, TABLES[launch.engine], scope)
+
+
+def options_in(
+    container: Node, names: Sequence[str], table: FlagTable, scope: Scope
+) -> Iterator[ReadFlags]:
+    """The options that variables of these names hold."""
     for entry in (container.get("env") or container).items or ():
-        name, node = entry.word("name"), entry.get("value")
-        if name in _ARGUMENT_VARIABLES and node is not None and name not in used:
+        node = entry.get("value")
+        if entry.word("name") in names and node is not None:
             for command in commands(fill_kubernetes(node.text(), scope), scope.child()):
-                yield read_flags(command.words, TABLES[launch.engine])
+                yield read_flags(command.words, table)
 
 
 def _tgi_environment(container: Node, scope: Scope) -> Iterator[Flag]:
@@ -268,7 +273,3 @@ def _tgi_environment(container: Node, scope: Scope) -> Iterator[Flag]:
     for name, (key, value) in (mapping.entries() if mapping is not None else {}).items():
         if name in ENVIRONMENT and value.kind == "scalar":
             yield one_setting(ENVIRONMENT[name], key, value, TABLES["tgi"], scope)
-
-
-def renamed(deployment: Deployment, **changes: object) -> Deployment:
-    return replace(deployment, **changes)  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from capplan.check.shapes.synthetic import from_parts
 from capplan.check.values import Scope, Value, literal
 
 # Settings of the chart that are no options of the engine.
-_NOT_OPTIONS = {"extra-args", "v0", "v1", "port", "env"}
+_NOT_OPTIONS = ("extraArgs", "v0", "v1", "port", "env")
 
 
 def read_values(file: File, root: Node) -> list[Deployment]:
@@ -44,7 +44,6 @@ def _model(file: File, spec: Node, entry: Node) -> list[Deployment]:
     gpus = stated(entry.get("requestGPU"), scope)
     pods, other = _ray(entry, scope)
     shm = plain_value(entry.get("shmSize"), scope)
-    hints = list(gpu_hints(spec, scope))
     around = Surroundings(
         shape="production-stack values",
         name=name,
@@ -53,7 +52,7 @@ def _model(file: File, spec: Node, entry: Node) -> list[Deployment]:
         model=model,
         replicas=None if other is not None else stated(entry.get("replicaCount"), scope),
         gpus=gpus,
-        hints=tuple(hints),
+        hints=gpu_hints(spec, scope),
         image=image,
         ray=other is not None,
     )
@@ -100,7 +99,7 @@ def _ray(entry: Node, scope: Scope) -> tuple[Stated | None, Stated | None]:
 def _options(entry: Node, scope: Scope) -> list[Flag]:
     config = entry.get("vllmConfig")
     flags = mapping_flags(config, VLLM, scope) if config is not None else iter(())
-    return [flag for flag in flags if flag.written not in ("extraArgs", "v0", "v1", "port", "env")]
+    return [flag for flag in flags if flag.written not in _NOT_OPTIONS]
 
 
 def read_runtime(file: File, root: Node) -> list[Deployment]:
@@ -115,13 +114,7 @@ def read_runtime(file: File, root: Node) -> list[Deployment]:
     options = [
         flag for flag in options if flag.written not in ("modelURL", "hfTokenSecret", "hfTokenName")
     ]
-    config = spec.get("vllmConfig")
-    if config is not None:
-        options += [
-            f
-            for f in mapping_flags(config, VLLM, scope)
-            if f.written not in ("extraArgs", "v1", "v0", "port", "env")
-        ]
+    options += _options(spec, scope)
     resources = spec.get("deploymentConfig", "resources")
     around = Surroundings(
         shape="VLLMRuntime",
@@ -129,13 +122,9 @@ def read_runtime(file: File, root: Node) -> list[Deployment]:
         replicas=stated(spec.get("deploymentConfig", "replicas"), scope),
         model=plain_value(spec.get("model", "modelURL"), scope),
         gpus=stated(resources.get("gpu"), scope) if resources is not None else None,
-        image=_runtime_image(spec, scope),
-        hints=tuple(gpu_hints(spec.get("deploymentConfig") or spec, scope)),
+        image=plain_value(spec.get("deploymentConfig", "image", "name"), scope),
+        hints=gpu_hints(spec.get("deploymentConfig") or spec, scope),
     )
     holder = spec.get("vllmConfig") or spec
     deployment = from_parts(file, holder, around, engine="vllm", options=options, extra="extraArgs")
     return [replace(deployment, shm=Shm(None, around.model), autoscaler=section(spec, scope))]
-
-
-def _runtime_image(spec: Node, scope: Scope) -> Value | None:
-    return plain_value(spec.get("deploymentConfig", "image", "name"), scope)

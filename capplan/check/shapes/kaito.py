@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from capplan.check.deployment import Deployment, Shm
 from capplan.check.documents import File, inner_documents
 from capplan.check.flag_tables.vllm import VLLM
 from capplan.check.flags import Flag, mapping_flags
 from capplan.check.gpu_names import accelerators
 from capplan.check.nodes import Node
-from capplan.check.shapes.containers import Surroundings, renamed
+from capplan.check.shapes.containers import Surroundings
 from capplan.check.shapes.fields import plain_value, stated
 from capplan.check.shapes.kubernetes import read_pods
 from capplan.check.shapes.synthetic import from_parts
@@ -50,7 +52,7 @@ def read(file: File, root: Node) -> list[Deployment]:
     machine = accelerators(around.hints[0].word or "") if around.hints else None
     alone = machine is not None and machine.per_node == 1 and around.pods is None
     split = not alone and found.flag("tp") is None
-    return [renamed(found, shm=Shm(None, model), partial=split)]
+    return [replace(found, shm=Shm(None, model), partial=split)]
 
 
 def _settings(file: File, inference: Node, scope: Scope) -> list[Flag]:
@@ -78,4 +80,4 @@ def _placed(deployment: Deployment, resource: Node | None, file: File) -> Deploy
     scope = Scope(file.source, overrides=file.overrides)
     hints = (*deployment.gpu_hints, *_instance(resource, scope))
     pods = stated(resource.get("count"), scope) if resource is not None else None
-    return renamed(deployment, gpu_hints=hints, pods=deployment.pods or pods)
+    return replace(deployment, gpu_hints=hints, pods=deployment.pods or pods)

@@ -8,19 +8,18 @@ from dataclasses import replace
 from capplan.check.deployment import Autoscaler, Deployment, Shm, Stated
 from capplan.check.documents import File
 from capplan.check.flag_tables.vllm import VLLM
-from capplan.check.flags import Flag, one_setting, read_flags
+from capplan.check.flags import Flag, renamed_settings
 from capplan.check.nodes import Node
 from capplan.check.shapes.containers import (
     Surroundings,
-    renamed,
+    options_in,
     scope_of,
     server_deployments,
 )
 from capplan.check.shapes.fields import plain_value, stated
 from capplan.check.shapes.kubernetes import read_pods
 from capplan.check.shapes.synthetic import from_parts
-from capplan.check.shell import commands
-from capplan.check.values import Scope, Value, fill_kubernetes, literal
+from capplan.check.values import Scope, Value, literal
 
 _ENGINE_WORDS = (
     ("sglang", "sglang"),
@@ -29,6 +28,16 @@ _ENGINE_WORDS = (
     ("nim", "nim"),
     ("vllm", "vllm"),
 )
+_WORKER_DEGREES = {
+    "tensorParallelSize": "tensor-parallel-size",
+    "pipelineParallelSize": "pipeline-parallel-size",
+}
+_DEGREES = {
+    "tensor": "tensor-parallel-size",
+    "pipeline": "pipeline-parallel-size",
+    "data": "data-parallel-size",
+    "dataLocal": "data-parallel-size-local",
+}
 
 
 def read_inference_service(file: File, root: Node) -> list[Deployment]:
@@ -44,7 +53,7 @@ def read_inference_service(file: File, root: Node) -> list[Deployment]:
     found += read_pods(file, predictor, shape="InferenceService")
     name = root.word("metadata", "name") or "InferenceService"
     return [
-        renamed(d, name=name, shape="InferenceService", autoscaler=d.autoscaler or scaler)
+        replace(d, name=name, shape="InferenceService", autoscaler=d.autoscaler or scaler)
         for d in found
     ]
 
@@ -61,22 +70,13 @@ def _model(file: File, root: Node, predictor: Node, model: Node) -> Iterator[Dep
         pod=predictor,
         model=plain_value(model.get("storageUri") or model.get("storage", "path"), scope),
         replicas=stated(predictor.get("minReplicas"), scope),
-        fill_model=True,
         pods=stated(workers.get("pipelineParallelSize"), scope) if workers is not None else None,
         # The runtime, a file of its own, may add options.
         partial=model.get("image") is None and model.get("runtime") is None,
     )
-    options: list[Flag] = []
-    for field, option in (
-        ("tensorParallelSize", "tensor-parallel-size"),
-        ("pipelineParallelSize", "pipeline-parallel-size"),
-    ):
-        key = workers.key(field) if workers is not None else None
-        child = workers.get(field) if workers is not None else None
-        if key is not None and child is not None:
-            options.append(one_setting(option, key, child, VLLM, scope))
+    options = tuple(renamed_settings(workers, _WORKER_DEGREES, VLLM, scope))
     if model.get("command") is not None:
-        yield from server_deployments(file, model, replace(around, flags=tuple(options)))
+        yield from server_deployments(file, model, replace(around, flags=options))
         return
     yield from_parts(file, model, around, engine=engine, options=options, extra="args")
 
@@ -148,7 +148,6 @@ def _part(
     scope = Scope(file.source, overrides=file.overrides)
     template = part.get("template")
     degrees = part.get("parallelism")
-    flags = list(_degrees(degrees, scope))
     around = Surroundings(
         shape="LLMInferenceService",
         name=f"{name}/{role}" if role else name,
@@ -156,8 +155,7 @@ def _part(
         role=role or other,
         model=model,
         replicas=stated(part.get("replicas"), scope),
-        flags=tuple(flags),
-        fill_model=True,
+        flags=tuple(renamed_settings(degrees, _DEGREES, VLLM, scope)),
         pods=_nodes(part, degrees, scope),
     )
     held = template.get("containers") if template is not None else None
@@ -182,28 +180,11 @@ def _part(
 def _controlled(file: File, container: Node, around: Surroundings) -> Deployment:
     scope = scope_of(file, container, around)
     options: list[Flag] = []
-    for entry in (container.get("env") or container).items or ():
-        node = entry.get("value")
-        if entry.word("name") in ("VLLM_ADDITIONAL_ARGS", "VLLM_EXTRA_ARGS") and node is not None:
-            for command in commands(fill_kubernetes(node.text(), scope), scope.child()):
-                options += read_flags(command.words, VLLM).flags
+    for read in options_in(container, ("VLLM_ADDITIONAL_ARGS", "VLLM_EXTRA_ARGS"), VLLM, scope):
+        options += read.flags
     found = from_parts(file, container, around, engine="vllm", options=options, extra="args")
     # The controller mounts memory at /dev/shm.
     return replace(found, shm=found.shm or Shm(None, around.model))
-
-
-def _degrees(degrees: Node | None, scope: Scope) -> Iterator[Flag]:
-    names = {
-        "tensor": "tensor-parallel-size",
-        "pipeline": "pipeline-parallel-size",
-        "data": "data-parallel-size",
-        "dataLocal": "data-parallel-size-local",
-    }
-    for field, option in names.items():
-        key = degrees.key(field) if degrees is not None else None
-        child = degrees.get(field) if degrees is not None else None
-        if key is not None and child is not None:
-            yield one_setting(option, key, child, VLLM, scope)
 
 
 def _nodes(part: Node, degrees: Node | None, scope: Scope) -> Stated | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from capplan.check.deployment import Autoscaler, Deployment, Shm, Stated, parse_number
 from capplan.check.documents import File
 from capplan.check.nodes import Node
-from capplan.check.shapes.containers import Surroundings, renamed
+from capplan.check.shapes.containers import Surroundings
 from capplan.check.shapes.fields import plain_value, stated
 from capplan.check.shapes.synthetic import from_parts
 from capplan.check.values import Scope, Value, literal
@@ -66,7 +67,7 @@ def _model(file: File, spec: Node, name: str, shape: str) -> Iterator[Deployment
             stated(spec.get("maxReplicas"), scope),
         )
     # KubeAI mounts memory at /dev/shm by itself.
-    yield renamed(deployment, autoscaler=scaler, shm=Shm(None, profile))
+    yield replace(deployment, autoscaler=scaler, shm=Shm(None, profile))
 
 
 def _profile(profile: Value | None) -> tuple[Stated | None, tuple[Value, ...]]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from capplan.check.deployment import Deployment, Stated
 from capplan.check.documents import File
+from capplan.check.flag_tables.table import FlagTable
 from capplan.check.flag_tables.tables import TABLES
-from capplan.check.flags import Flag, dashed, one_setting
+from capplan.check.flag_tables.vllm import VLLM
+from capplan.check.flags import Flag, renamed_settings
 from capplan.check.launch import engine_of_image
 from capplan.check.nodes import Node
 from capplan.check.shapes.containers import (
@@ -27,6 +29,11 @@ _DEGREES = {
     "tensor": "tensor-parallel-size",
     "pipeline": "pipeline-parallel-size",
     "data": "data-parallel-size",
+}
+_MODEL_SETTINGS = {
+    "maxModelLen": "max-model-len",
+    "blockSize": "block-size",
+    "gpuMemoryUtilization": "gpu-memory-utilization",
 }
 
 
@@ -50,9 +57,6 @@ def _server(file: File, root: Node, part: Node, container: Node, role: str) -> l
         root.get("modelArtifacts", "uri") or root.get("modelArtifacts", "name"), scope
     )
     degrees = part.get("parallelism")
-    tensor = stated(degrees.get("tensor"), scope) if degrees is not None else None
-    local = stated(degrees.get("dataLocal"), scope) if degrees is not None else None
-    gpus = _times(tensor, local)
     image = image_of(container, scope)
     engine = (engine_of_image(image.chars) if image is not None else None) or "vllm"
     around = Surroundings(
@@ -61,45 +65,32 @@ def _server(file: File, root: Node, part: Node, container: Node, role: str) -> l
         pod=part,
         role=role,
         model=named,
-        gpus=gpus,
+        gpus=_gpus(degrees, scope),
         replicas=stated(part.get("replicas"), scope),
-        fill_model=True,
         pods=stated(degrees.get("workers"), scope)
         if degrees is not None and root.word("multinode") == "true"
         else None,
     )
+    options = tuple(_degree_flags(degrees, engine, scope))
     if container.word("modelCommand") in ("vllmServe", "imageDefault"):
         # The chart writes the command; the degrees become options.
-        options = list(_degree_flags(degrees, engine, scope))
-        return [
-            from_parts(
-                file,
-                container,
-                replace(around, pod=part),
-                engine=engine,
-                options=options,
-                extra="args",
-            )
-        ]
-    return server_deployments(
-        file, container, replace(around, flags=tuple(_degree_flags(degrees, engine, scope)))
-    )
+        return [from_parts(file, container, around, engine=engine, options=options, extra="args")]
+    return server_deployments(file, container, replace(around, flags=options))
 
 
 def _degree_flags(degrees: Node | None, engine: str, scope: Scope) -> Iterator[Flag]:
-    if degrees is None or engine not in TABLES:
-        return
-    for name, option in _DEGREES.items():
-        key, child = degrees.key(name), degrees.get(name)
-        known = option in TABLES[engine].names()
-        if key is not None and child is not None and known and not _is_none(child):
-            yield one_setting(option, key, child, TABLES[engine], scope)
+    if engine in TABLES:
+        yield from _settings(degrees, _DEGREES, TABLES[engine], scope)
 
 
-def _times(one: Stated | None, other: Stated | None) -> Stated | None:
-    if one is None or other is None or other.number is None or one.number is None:
-        return one
-    return replace(one, number=one.number * other.number)
+def _gpus(degrees: Node | None, scope: Scope) -> Stated | None:
+    """GPUs of a pod: tensor-parallel ranks of each local data-parallel rank."""
+    if degrees is None:
+        return None
+    tensor, local = stated(degrees.get("tensor"), scope), stated(degrees.get("dataLocal"), scope)
+    if tensor is None or local is None or local.number is None or tensor.number is None:
+        return tensor
+    return replace(tensor, number=tensor.number * local.number)
 
 
 def read_scenario(file: File, root: Node) -> list[Deployment]:
@@ -129,8 +120,6 @@ def _scenario_server(file: File, entry: Node, part: Node, role: str) -> list[Dep
     scope = Scope(file.source, overrides=file.overrides)
     model = entry.get("common", "model") or entry.get("model")
     degrees = part.get("parallelism")
-    tensor = stated(degrees.get("tensor"), scope) if degrees is not None else None
-    local = stated(degrees.get("dataLocal"), scope) if degrees is not None else None
     workers = stated(degrees.get("workers"), scope) if degrees is not None else None
     variables = list(_scenario_variables(model, degrees, scope))
     for name, variable in variables:
@@ -142,7 +131,7 @@ def _scenario_server(file: File, entry: Node, part: Node, role: str) -> list[Dep
         name=f"{entry.word('name') or 'scenario'}/{role}",
         pod=part,
         role=role,
-        gpus=_times(tensor, local),
+        gpus=_gpus(degrees, scope),
         pods=workers,
         replicas=stated(part.get("replicas"), scope),
         model=plain_value(
@@ -160,7 +149,7 @@ def _scenario_server(file: File, entry: Node, part: Node, role: str) -> list[Dep
 def _scenario_variables(
     model: Node | None, degrees: Node | None, scope: Scope
 ) -> Iterator[tuple[str, Variable]]:
-    names = {
+    of_model = {
         "VLLM_MAX_MODEL_LEN": "maxModelLen",
         "VLLM_BLOCK_SIZE": "blockSize",
         "VLLM_ACCELERATOR_MEM_UTIL": "gpuMemoryUtilization",
@@ -169,40 +158,32 @@ def _scenario_variables(
         "VLLM_MAX_NUM_SEQ": "maxNumSeq",
         "VLLM_MAX_NUM_BATCHED_TOKENS": "maxNumBatchedTokens",
     }
-    for variable, field in names.items():
-        node = model.get(field) if model is not None else None
-        value = plain_value(node, scope)
-        if value is not None and node is not None:
-            line = node.source.line_of(node.offset)
-            yield variable, Variable(value.chars, f"`{variable}` = `{value.chars}` (line {line})")
-    for variable, field in (
-        ("TP_SIZE", "tensor"),
-        ("DP_SIZE_LOCAL", "dataLocal"),
-        ("LWS_GROUP_SIZE", "workers"),
-    ):
-        node = degrees.get(field) if degrees is not None else None
-        value = plain_value(node, scope)
-        if value is not None and node is not None:
-            line = node.source.line_of(node.offset)
-            yield variable, Variable(value.chars, f"`{variable}` = `{value.chars}` (line {line})")
+    of_degrees = {"TP_SIZE": "tensor", "DP_SIZE_LOCAL": "dataLocal", "LWS_GROUP_SIZE": "workers"}
+    for holder, names in ((model, of_model), (degrees, of_degrees)):
+        for variable, field in names.items():
+            node = holder.get(field) if holder is not None else None
+            value = plain_value(node, scope)
+            if value is not None and node is not None:
+                line = node.source.line_of(node.offset)
+                how = f"`{variable}` = `{value.chars}` (line {line})"
+                yield variable, Variable(value.chars, how)
 
 
 def _model_flags(model: Node | None, degrees: Node | None, scope: Scope) -> Iterator[Flag]:
-    vllm = TABLES["vllm"]
-    if model is not None:
-        for field in ("maxModelLen", "blockSize", "gpuMemoryUtilization"):
-            key, child = model.key(field), model.get(field)
-            if key is not None and child is not None:
-                name = vllm.find(dashed(field))[0]
-                if name is not None and not _is_none(child):
-                    yield one_setting(name, key, child, vllm, scope)
-    for name, option in (("tensor", "tensor-parallel-size"),):
-        key = degrees.key(name) if degrees is not None else None
-        child = degrees.get(name) if degrees is not None else None
-        if key is not None and child is not None and not _is_none(child):
-            yield one_setting(option, key, child, vllm, scope)
+    yield from _settings(model, _MODEL_SETTINGS, VLLM, scope)
+    yield from _settings(degrees, {"tensor": _DEGREES["tensor"]}, VLLM, scope)
 
 
-def _is_none(child: Node) -> bool:
+def _settings(
+    holder: Node | None, options: Mapping[str, str], table: FlagTable, scope: Scope
+) -> Iterator[Flag]:
     """Zero says that there is no accelerator (a simulator, CPUs), and no option is passed."""
-    return child.kind == "scalar" and child.value.strip() in ("0", "0.0")
+    if holder is None:
+        return
+    zeros = {
+        field
+        for field, (_, child) in holder.entries().items()
+        if child.kind == "scalar" and child.value.strip() in ("0", "0.0")
+    }
+    given = {field: option for field, option in options.items() if field not in zeros}
+    yield from renamed_settings(holder, given, table, scope)

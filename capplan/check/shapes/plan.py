@@ -7,7 +7,7 @@ from dataclasses import replace
 from capplan.check.deployment import Deployment, Shm, Stated, parse_number
 from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
-from capplan.check.flags import Flag, mapping_flags, one_setting
+from capplan.check.flags import Flag, mapping_flags, renamed_settings
 from capplan.check.nodes import Node
 from capplan.check.shapes.containers import Surroundings
 from capplan.check.shapes.fields import plain_value, stated
@@ -39,13 +39,8 @@ def read(file: File, root: Node) -> list[Deployment]:
     table = TABLES.get(engine)
     if table is None:
         return []
-    options: list[Flag] = []
-    deployment, settings = root.get("deployment"), root.get("engine")
-    for name, option in _DEGREES.items():
-        key = deployment.key(name) if deployment is not None else None
-        child = deployment.get(name) if deployment is not None else None
-        if key is not None and child is not None and option in table.names():
-            options.append(one_setting(option, key, child, table, scope))
+    options = list(renamed_settings(root.get("deployment"), _DEGREES, table, scope))
+    settings = root.get("engine")
     if settings is not None and settings.kind == "mapping":
         skipped = ("name", "version")
         options += [f for f in mapping_flags(settings, table, scope) if f.written not in skipped]

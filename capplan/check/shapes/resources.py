@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from capplan.check.deployment import Probe, Shm, Stated
 from capplan.check.documents import File
 from capplan.check.nodes import Node
 from capplan.check.quantities import number_of, size_of
 from capplan.check.shapes.fields import plain_value, stated
-from capplan.check.values import Scope, Value, literal
+from capplan.check.values import Scope, Value, Variable, literal
 
 GPU_RESOURCE = re.compile(
     r"^(?:nvidia\.com/(?:gpu(?:\.shared)?|mig-[\w.]+|[A-Z][\w-]*|pgpu)|amd\.com/gpu|habana\.ai/gaudi"
@@ -23,6 +23,9 @@ _OTHER_LABELS = re.compile(
     r"^(?:(?:beta\.)?kubernetes\.io/(?:os|arch)|topology\.[\w.-]+/.*|failure-domain\..*"
     r"|node-role\..*|karpenter\.sh/.*)$"
 )
+
+_PROBE_FIELDS = ("initialDelaySeconds", "periodSeconds", "failureThreshold", "timeoutSeconds")
+_PROBE_DEFAULTS = (0.0, 10.0, 3.0, 1.0)  # those of Kubernetes
 
 
 def gpus_of(
@@ -111,8 +114,16 @@ def shm_of(container: Node, pod: Node | None, scope: Scope) -> Shm | None:
     return None
 
 
-def memory_of(container: Node, kind: str, scope: Scope) -> Stated | None:
-    value = plain_value(container.get("resources", kind, "memory"), scope)
+def listed_devices(listed: Variable | None, place: Value) -> Stated | None:
+    """As many as `CUDA_VISIBLE_DEVICES=0,1` lists; None where it lists no numbers."""
+    devices = listed.text.split(",") if listed is not None else []
+    if listed is None or not all(device.strip().isdigit() for device in devices):
+        return None
+    return Stated(literal(place.text.source, listed.text, place.offset), float(len(devices)))
+
+
+def memory_limit_of(container: Node, scope: Scope) -> Stated | None:
+    value = plain_value(container.get("resources", "limits", "memory"), scope)
     return None if value is None else Stated(value, size_of(value.word))
 
 
@@ -123,17 +134,19 @@ def probes_of(container: Node) -> Iterator[tuple[str, Probe]]:
             continue
         key = container.key(f"{kind}Probe")
         assert key is not None
-        seconds = {
-            name: number_of(node.word(name), default)
-            for name, default in (
-                ("initialDelaySeconds", 0.0),
-                ("periodSeconds", 10.0),
-                ("failureThreshold", 3.0),
-                ("timeoutSeconds", 1.0),
-            )
-        }
-        if any(number is None for number in seconds.values()):
-            continue
-        delay, period, failures, timeout = (n or 0.0 for n in seconds.values())
-        place = literal(key.source, key.value, key.offset)
-        yield kind, Probe(kind, place, delay, period, failures, timeout)
+        probe = read_probe(kind, key, node, _PROBE_FIELDS)
+        if probe is not None:
+            yield kind, probe
+
+
+def read_probe(kind: str, key: Node, node: Node, fields: Sequence[str]) -> Probe | None:
+    """``fields`` name delay, period, failures and timeout; None where one is no number."""
+    figures = [
+        number_of(node.word(field), default)
+        for field, default in zip(fields, _PROBE_DEFAULTS, strict=True)
+    ]
+    if None in figures:
+        return None
+    delay, period, failures, timeout = (figure or 0.0 for figure in figures)
+    place = literal(key.source, key.value, key.offset)
+    return Probe(kind, place, delay, period, failures, timeout)

@@ -9,22 +9,23 @@ from dataclasses import replace
 from capplan.check.deployment import Deployment, Shm, Stated, parse_number
 from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
-from capplan.check.flags import Flag, read_flags
+from capplan.check.flags import Flag, read_flags, value_of_meaning
 from capplan.check.launch import (
     Launch,
     find_launches,
     script_launches,
     version_by_pip,
-    version_of_image,
+    version_of,
 )
 from capplan.check.nodes import Node
 from capplan.check.quantities import size_of
 from capplan.check.shapes.containers import Surroundings, distinct, role_of
 from capplan.check.shapes.model_hints import model_hints
+from capplan.check.shapes.resources import listed_devices
 from capplan.check.shapes.slurm import by_slurm
-from capplan.check.shell import commands
+from capplan.check.shell import words_of
 from capplan.check.source import Text, whole
-from capplan.check.values import Scope, Value, Variable, fill_templates, literal, value_of
+from capplan.check.values import Scope, Value, Variable, fill_templates, value_of
 
 _EXEC_START = re.compile(r"^ExecStart=[-@:+!]*((?:.*\\\n)*.*)", re.M)
 _DOCKERFILE = re.compile(r"^[ \t]*(ENTRYPOINT|CMD)[ \t]+((?:.*\\\n)*.*)$", re.M | re.I)
@@ -87,7 +88,7 @@ def _exec_form(part: Text, scope: Scope) -> list[Value]:
             inner = part.part(match.start(1), match.end(1))
             found.append(value_of(inner, scope))
         return found
-    return [word for command in commands(part, scope.child()) for word in command.words]
+    return words_of(part, scope)
 
 
 def launched(
@@ -97,12 +98,9 @@ def launched(
     table = TABLES.get(launch.engine)
     read = read_flags(launch.words, table) if table is not None else None
     flags: list[Flag] = [*around.flags, *(read.flags if read else ())]
-    given = [f.value for f in flags if f.meaning == "model" and f.value is not None]
     positional = read.model(table, launch.words) if read and table else None
-    named = [f.value for f in flags if f.meaning == "served_name" and f.value]
     image = launch.image or around.image
     gpus, shm, memory = _run_options(launch.before)
-    version = version_of_image(image.chars) if image is not None and image.known else None
     return Deployment(
         source=file.source,
         shape="docker run"
@@ -114,10 +112,10 @@ def launched(
         flags=tuple(flags),
         hidden=read.hidden if read else (),
         image=image,
-        version=version or version_by_pip(file.source.text, launch.engine),
-        model=given[-1] if given else positional or around.model,
+        version=version_of(image) or version_by_pip(file.source.text, launch.engine),
+        model=value_of_meaning(flags, "model") or positional or around.model,
         model_hints=model_hints(around.pod, holder, launch.scope) if holder is not None else (),
-        served_name=named[-1] if named else None,
+        served_name=value_of_meaning(flags, "served_name"),
         gpus_per_pod=around.gpus or gpus or _visible(launch),
         pods=around.pods,
         gpu_hints=around.hints,
@@ -134,14 +132,9 @@ def launched(
 
 def _visible(launch: Launch) -> Stated | None:
     held = launch.scope.variables.get("CUDA_VISIBLE_DEVICES")
-    if (
-        held is None
-        or held.may_differ
-        or not all(p.strip().isdigit() for p in held.text.split(","))
-    ):
+    if held is None or held.may_differ:
         return None
-    place = literal(launch.place.text.source, held.text, launch.place.offset)
-    return Stated(place, float(len(held.text.split(","))))
+    return listed_devices(held, launch.place)
 
 
 def _run_options(words: Sequence[Value]) -> tuple[Stated | None, Shm | None, Stated | None]:

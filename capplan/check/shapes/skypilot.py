@@ -22,7 +22,7 @@ def read(file: File, root: Node) -> list[Deployment]:
     scope = Scope(file.source, overrides=file.overrides)
     for key in ("envs", "secrets"):
         read_env(root.get(key), file, scope)
-    gpus, hints = accelerators(root.get("resources"), scope)
+    gpus, hints = accelerators(root.get("resources", "accelerators"), scope)
     nodes = stated(root.get("num_nodes"), scope)
     if gpus is not None and gpus.count is not None:
         _tell(scope, "SKYPILOT_NUM_GPUS_PER_NODE", str(gpus.count))
@@ -49,9 +49,8 @@ def _tell(scope: Scope, name: str, text: str) -> None:
     scope.variables.setdefault(name, Variable(text, f"`{name}` = {text}, by SkyPilot"))
 
 
-def accelerators(resources: Node | None, scope: Scope) -> tuple[Stated | None, tuple[Value, ...]]:
+def accelerators(node: Node | None, scope: Scope) -> tuple[Stated | None, tuple[Value, ...]]:
     """`H100:8`, `{A100-80GB: 8}`, `{A100-80GB:8}`, or a list to choose from."""
-    node = resources.get("accelerators") if resources is not None else None
     if node is None:
         return None, ()
     found: list[tuple[Value, Value | None]] = []

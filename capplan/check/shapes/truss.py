@@ -21,7 +21,9 @@ from capplan.check.values import Scope, value_of
 def read_truss(file: File, root: Node) -> list[Deployment]:
     """`docker_server.start_command`, or settings under `trt_llm`."""
     scope = Scope(file.source, overrides=file.overrides)
-    gpus, hints = accelerators(_renamed(root.get("resources")), scope)
+    # What SkyPilot calls `accelerators:`.
+    gpu = root.get("resources", "accelerator") or root.get("resources", "accelerators")
+    gpus, hints = accelerators(gpu, scope)
     image = plain_value(root.get("base_image", "image"), scope)
     cache = [
         plain_value(item.get("repo_id"), scope)
@@ -64,15 +66,3 @@ def read_truss(file: File, root: Node) -> list[Deployment]:
         options=options,
     )
     return [replace(server, shm=Shm(None, model))]
-
-
-def _renamed(resources: Node | None) -> Node | None:
-    """Truss says `accelerator:` for what SkyPilot calls `accelerators:`."""
-    if resources is None or resources.get("accelerator") is None:
-        return resources
-    held = Node(
-        resources.source, "mapping", resources.start, resources.end, text_of=resources.text_of
-    )
-    key, value = resources.entries()["accelerator"]
-    held._keys = {"accelerators": (key, value)}
-    return held

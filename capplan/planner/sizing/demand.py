@@ -59,7 +59,7 @@ class Demand:
 
     @property
     def parts(self) -> tuple[TrafficClass, ...]:
-        return self.spec.classes or (self.spec,)
+        return self.spec.parts
 
     @property
     def kinds(self) -> tuple[str, ...]:

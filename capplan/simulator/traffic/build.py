@@ -22,7 +22,7 @@ def requests_of(spec: TrafficSpec, seed: int | None = None, folder: Path = Path(
     think_time = closed.think_time if closed else None
     if closed and spec.chat:
         think_time = spec.chat.think_time
-    classes: tuple[TrafficClass, ...] = spec.classes or (spec,)
+    classes = spec.parts
     num_requests = _num_requests(spec, classes)
     limits = Limits(num_requests if len(classes) == 1 else None, spec.duration)
     parts: list[TrafficPart] = []
