@@ -5,17 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from capplan import units
 from capplan.errors import CapplanError, QuantityError, did_you_mean
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
-from capplan.performance.calibration import (
-    UNCALIBRATED,
-    Calibration,
-    calibration_of,
-    check_calibration,
-)
 from capplan.planner import question as defaults
 from capplan.planner.question import EngineSettings
 from capplan.results.assumptions import Assumption
@@ -23,6 +17,9 @@ from capplan.specs.catalogue import Found, load_all, load_hardware, load_model
 from capplan.specs.hardware import HardwareSpec, PriceTier
 from capplan.specs.kv_cache import PACKED_MLA, has_states, has_windows
 from capplan.specs.model import ModelSpec
+
+if TYPE_CHECKING:  # most answers take no calibration
+    from capplan.performance.calibration import Calibration
 
 T = TypeVar("T")
 
@@ -286,6 +283,12 @@ class Inputs:
 
     def calibration(self, file: str | None, hardware: str, engine: str | None) -> Calibration:
         """What was learnt from the user's own servers; a note where it is of another engine."""
+        from capplan.performance.calibration import (
+            UNCALIBRATED,
+            calibration_of,
+            check_calibration,
+        )
+
         if file is None:
             return UNCALIBRATED
         from capplan.specs.calibration import load_calibration
