@@ -39,10 +39,6 @@ ReplicaQps = Annotated[
 PeakFactor = Annotated[
     Text, _option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")
 ]
-PromptTokens = Annotated[
-    Text, _option("--prompt-tokens", "TOKENS", "Mean prompt: 1024, 8k or 8Ki [default: 1024].")
-]
-OutputTokens = Annotated[Text, _option("--output-tokens", "TOKENS", "Mean output [default: 256].")]
 SloTtft = Annotated[
     Text, _option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
 ]
