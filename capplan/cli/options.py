@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -24,6 +24,15 @@ def option(
     return typer.Option(
         *names, metavar=metavar, help=help_text, show_default=False, autocompletion=complete
     )
+
+
+Options = TypeVar("Options", bound=NamedTuple)
+
+
+def picked(kind: type[Options], texts: Mapping[str, Any]) -> Options:
+    """Those options of a command, all of them by name, that ``kind`` holds."""
+    made: Callable[..., Options] = kind  # a checker takes NamedTuple's own arguments for its kinds'
+    return made(**{name: texts[name] for name in kind._fields if name in texts})
 
 
 Text = str | None

@@ -68,8 +68,7 @@ def gpus(
     from capplan.cli.gpus import answer
     from capplan.cli.gpus_asked import GpusOptions
 
-    texts = {name: value for name, value in locals().items() if name in GpusOptions._fields}
-    return answer(GpusOptions(**texts), as_json, output_format(form), emit)
+    return answer(o.picked(GpusOptions, locals()), as_json, output_format(form), emit)
 
 
 def roofline(
@@ -87,8 +86,7 @@ def roofline(
     """Where prefill and decode sit under the roof, over batch and context."""
     from capplan.cli.roofline import RooflineOptions, answer
 
-    texts = {name: value for name, value in locals().items() if name in RooflineOptions._fields}
-    return answer(RooflineOptions(**texts), plot, as_json, output_format(form))
+    return answer(o.picked(RooflineOptions, locals()), plot, as_json, output_format(form))
 
 
 def kv(
@@ -127,5 +125,4 @@ def kv(
     from capplan.cli.kv import answer
     from capplan.cli.kv_options import KvOptions
 
-    texts = {name: value for name, value in locals().items() if name in KvOptions._fields}
-    return answer(KvOptions(**texts), plot, as_json, output_format(form))
+    return answer(o.picked(KvOptions, locals()), plot, as_json, output_format(form))
