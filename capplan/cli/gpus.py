@@ -221,7 +221,6 @@ def _mean_limits(limits: list[SloLimit], output_tokens: int) -> q.Limits:
 
 def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
     given = options.replica_tokens_per_s
-    node = options.gpus_per_node
     if options.availability is not None and options.spares is not None:
         raise CapplanError("--spares says nothing beside --availability, which finds them")
     return q.FleetSettings(
@@ -233,7 +232,7 @@ def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
             None if options.availability else "spare replicas",
             least=0,
         ),
-        gpus_per_node=None if node is None else inputs.count("--gpus-per-node", node, 1, None),
+        gpus_per_node=inputs.given_count("--gpus-per-node", options.gpus_per_node),
         usd_per_gpu_hour=inputs.price(options.price),
         price_tier=inputs.price_tier(options.commitment, options.price),
         price_factor=1.0

@@ -26,6 +26,7 @@ T = TypeVar("T")
 MAX_TOKENS = 100_000_000
 MAX_COUNT = 100_000
 MAX_LIST = 64
+MOST_STAGES = 64
 MAX_SECONDS = 7 * 86_400.0
 MAX_LIFE_S = 100 * 365 * 86_400.0
 MAX_RATE_PER_S = 1e9
@@ -131,6 +132,13 @@ class Inputs:
                 f"{option}: `{text[:40]}` is not a whole number from {least} to {MAX_COUNT:,}"
             )
         return int(text)
+
+    def given_count(self, option: str, text: str | None) -> int | None:
+        """A whole number from 1; None where nothing was given."""
+        return None if text is None else self.count(option, text, 1, None)
+
+    def given_tokens(self, option: str, text: str | None) -> int | None:
+        return None if text is None else self.tokens(option, text, 0, "")
 
     def whole(self, option: str, text: str, *, least: int = 0, most: int = 10**8) -> int:
         """A whole number that may be large: requests, seeds."""

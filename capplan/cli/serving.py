@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from capplan import units
-from capplan.cli.inputs import Inputs
+from capplan.cli.inputs import MOST_STAGES, Inputs
 from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.kv_engine import Deployment, KvEngine
@@ -49,7 +49,7 @@ def serving_of(
     model = inputs.model(options.model or (plan.model if plan else None))
     hardware = inputs.hardware(options.hardware or (plan.hardware if plan else None))
     degrees = plan.deployment if plan else None
-    tp = _count(inputs, "--tp", options.tp) or (degrees.tp if degrees else None)
+    tp = inputs.given_count("--tp", options.tp) or (degrees.tp if degrees else None)
     if tp is None:
         inputs.assume("tensor parallelism", "1", "--tp")
     engine = _engine(options, plan, flags, model.spec, inputs)
@@ -62,7 +62,9 @@ def serving_of(
         deployment=deployment,
         num_replicas=num_replicas,
         ep=degrees.ep if degrees else 1,
-        num_gpu_blocks=_count(inputs, "--num-gpu-blocks-override", options.num_gpu_blocks_override)
+        num_gpu_blocks=inputs.given_count(
+            "--num-gpu-blocks-override", options.num_gpu_blocks_override
+        )
         or flags.num_gpu_blocks,
         enable_chunked_prefill=flags.enable_chunked_prefill if chunked is None else chunked,
         long_prefill_token_threshold=flags.long_prefill_token_threshold or 0,
@@ -140,14 +142,15 @@ def _engine(
         memory_share=flags.gpu_memory_utilization
         if share is None
         else inputs.share("--gpu-memory-utilization", share, 0.0, ""),
-        max_model_len=_tokens(inputs, "--max-model-len", options.max_model_len)
+        max_model_len=inputs.given_tokens("--max-model-len", options.max_model_len)
         or flags.max_model_len,
-        max_num_seqs=_count(inputs, "--max-num-seqs", options.max_num_seqs) or flags.max_num_seqs,
-        max_num_batched_tokens=_tokens(
-            inputs, "--max-num-batched-tokens", options.max_num_batched_tokens
+        max_num_seqs=inputs.given_count("--max-num-seqs", options.max_num_seqs)
+        or flags.max_num_seqs,
+        max_num_batched_tokens=inputs.given_tokens(
+            "--max-num-batched-tokens", options.max_num_batched_tokens
         )
         or flags.max_num_batched_tokens,
-        block_size=_tokens(inputs, "--block-size", options.block_size) or flags.block_size,
+        block_size=inputs.given_tokens("--block-size", options.block_size) or flags.block_size,
         async_scheduling=flags.async_scheduling if asynchronous is None else asynchronous,
         enable_prefix_caching=flags.enable_prefix_caching if prefixes is None else prefixes,
     )
@@ -157,9 +160,9 @@ def _with_degrees(
     engine: KvEngine, options: ServingOptions, plan: Plan | None, inputs: Inputs
 ) -> KvEngine:
     degrees = plan.deployment if plan else None
-    pp = _count(inputs, "--pp", options.pp) or (degrees.pp if degrees else 1)
-    if pp > 64:
-        raise CapplanError(f"--pp: {pp:,} stages are more than 64")
+    pp = inputs.given_count("--pp", options.pp) or (degrees.pp if degrees else 1)
+    if pp > MOST_STAGES:
+        raise CapplanError(f"--pp: {pp:,} stages are more than {MOST_STAGES}")
     if degrees is None:
         return replace(engine, pp=pp)
     return replace(engine, pp=pp, dp=degrees.dp, dcp=degrees.dcp)
@@ -176,14 +179,6 @@ def _weights(flags: FlagValues, model: ModelSpec) -> str | None:
     if flags.dtype is None:
         return None
     return flags.dtype if FORMATS[model.stored_format].bits >= 16 else "auto"
-
-
-def _count(inputs: Inputs, option: str, text: str | None) -> int | None:
-    return None if text is None else inputs.count(option, text, 1, None)
-
-
-def _tokens(inputs: Inputs, option: str, text: str | None) -> int | None:
-    return None if text is None else inputs.tokens(option, text, 0, "")
 
 
 def replicas_of(text: str | None, plan: Plan | None, inputs: Inputs) -> int:
