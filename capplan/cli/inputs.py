@@ -286,7 +286,7 @@ class Inputs:
     def flag(self, option: str, value: bool | None, default: bool, what: str | None) -> bool:
         """On or off; no assumption is noted where ``what`` is None, as nothing hangs on it."""
         if value is None and what is not None:
-            self.assume(what, "on" if default else "off", option)
+            self.assume(what, on_off(default), option)
         return default if value is None else value
 
     def calibration(self, file: str | None, hardware: str, engine: str | None) -> Calibration:
@@ -311,6 +311,10 @@ class Inputs:
             return None
         value = self._read("--gpu-memory", text, lambda t: units.parse_bytes(t, positive=True))
         return self._bounded("--gpu-memory", text, value, MAX_BYTES, "1 PB")
+
+
+def on_off(value: bool) -> str:
+    return "on" if value else "off"
 
 
 def _name(option: str, name: str) -> str:

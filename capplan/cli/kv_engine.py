@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from capplan import units
-from capplan.cli.inputs import MOST_STAGES, Inputs
+from capplan.cli.inputs import MOST_STAGES, Inputs, on_off
 from capplan.errors import CapplanError
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.planner import question as defaults
@@ -80,14 +80,10 @@ def assume_defaults(options: KvOptions, inputs: Inputs, here: Deployment) -> Non
         inputs.assume("KV block", f"{settings.block_size} tokens", "--block-size")
     if options.async_scheduling is None and has_windows(model):
         option = "--[no-]async-scheduling"
-        inputs.assume("asynchronous scheduling", _on(settings.async_scheduling), option)
+        inputs.assume("asynchronous scheduling", on_off(settings.async_scheduling), option)
     if options.enable_prefix_caching is None and has_states(model):
         option = "--[no-]enable-prefix-caching"
-        inputs.assume("prefix caching", _on(settings.enable_prefix_caching), option)
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"
+        inputs.assume("prefix caching", on_off(settings.enable_prefix_caching), option)
 
 
 def _tp(options: KvOptions, inputs: Inputs) -> int | None:

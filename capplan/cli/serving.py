@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from capplan import units
-from capplan.cli.inputs import MOST_STAGES, Inputs
+from capplan.cli.inputs import MOST_STAGES, Inputs, on_off
 from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.kv_engine import Deployment, KvEngine
@@ -98,11 +98,11 @@ def assume_serving(
         (options.block_size or flags.block_size, "KV block",
          f"{config.block_size} tokens", "--block-size"),
         (_said(serving.enable_chunked_prefill), "chunked prefill",
-         _on(config.enable_chunked_prefill), "--[no-]enable-chunked-prefill"),
+         on_off(config.enable_chunked_prefill), "--[no-]enable-chunked-prefill"),
         (_said(options.enable_prefix_caching, flags.enable_prefix_caching), "prefix caching",
-         _on(config.enable_prefix_caching), "--[no-]enable-prefix-caching"),
+         on_off(config.enable_prefix_caching), "--[no-]enable-prefix-caching"),
         (_said(options.async_scheduling, flags.async_scheduling), "asynchronous scheduling",
-         _on(config.async_scheduling), "--[no-]async-scheduling"),
+         on_off(config.async_scheduling), "--[no-]async-scheduling"),
     )  # fmt: skip
     for given, what, value, option in said:
         if not given:
@@ -111,10 +111,6 @@ def assume_serving(
 
 def _said(*flags: bool | None) -> bool:
     return any(flag is not None for flag in flags)
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"
 
 
 def _engine(
