@@ -11,6 +11,7 @@ from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.gpus_space import growth_of, space_of
 from capplan.cli.inputs import Inputs
 from capplan.cli.progress import Progress
+from capplan.cli.serving import profile_of
 from capplan.cli.traffic import checked
 from capplan.errors import CapplanError, did_you_mean
 from capplan.performance.kv_engine import KvEngine
@@ -23,7 +24,6 @@ from capplan.planner.sizing.store import NoPoints, PointFiles, Points, version_o
 from capplan.results.gpus import GpusResult
 from capplan.simulator.traffic.drawn import resolved
 from capplan.simulator.yardstick import Limit
-from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
 from capplan.specs.rates import ConstantRate
 
 
@@ -108,11 +108,7 @@ def _promise(options: GpusOptions, asked: Asked, inputs: Inputs) -> Promise:
 
 def _sought(options: GpusOptions, asked: Asked, inputs: Inputs) -> KvEngine:
     """The engine with what was given; the rest is its own default."""
-    profile = load_engine(options.engine or DEFAULT_ENGINE, options.engine_version)
-    if options.engine is None and options.engine_version is None:
-        inputs.assume("engine", profile.name, "--engine, --engine-version")
-    elif options.engine_version is None:
-        inputs.assume("engine version", f"the newest: {profile.name}", "--engine-version")
+    profile = profile_of(options.engine, options.engine_version, inputs)
     engine = asked.questions[0].engine
     return KvEngine(
         profile=profile,

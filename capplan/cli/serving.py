@@ -11,6 +11,7 @@ from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.planner.serving import Serving
+from capplan.specs.engine import EngineSpec
 from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
 from capplan.specs.model import ModelSpec
 from capplan.specs.plan import Plan
@@ -122,11 +123,7 @@ def _engine(
 ) -> KvEngine:
     name = options.engine or (plan.engine.name if plan else None)
     version = options.engine_version or (plan.engine.version if plan else None)
-    profile = load_engine(name or DEFAULT_ENGINE, version)
-    if name is None and version is None:
-        inputs.assume("engine", profile.name, "--engine, --engine-version")
-    elif version is None:
-        inputs.assume("engine version", f"the newest: {profile.name}", "--engine-version")
+    profile = profile_of(name, version, inputs)
     dtype = inputs.dtype(options.dtype or _weights(flags, model), model)
     share = options.gpu_memory_utilization
     prefixes, asynchronous = options.enable_prefix_caching, options.async_scheduling
@@ -150,6 +147,16 @@ def _engine(
         async_scheduling=flags.async_scheduling if asynchronous is None else asynchronous,
         enable_prefix_caching=flags.enable_prefix_caching if prefixes is None else prefixes,
     )
+
+
+def profile_of(name: str | None, version: str | None, inputs: Inputs) -> EngineSpec:
+    """The engine's rules by version; raises CapplanError for an unknown one."""
+    profile = load_engine(name or DEFAULT_ENGINE, version)
+    if name is None and version is None:
+        inputs.assume("engine", profile.name, "--engine, --engine-version")
+    elif version is None:
+        inputs.assume("engine version", f"the newest: {profile.name}", "--engine-version")
+    return profile
 
 
 def _with_degrees(
