@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from capplan.cli.gpus_asked import Asked, GpusOptions
+from capplan.cli.gpus_asked import Asked
 from capplan.cli.inputs import MOST_STAGES, Inputs
 from capplan.errors import CapplanError, QuantityError
 from capplan.planner.sizing.candidates import SearchSpace
@@ -18,8 +18,9 @@ DEFAULT_MONTHS = 6
 _PER_YEAR = 12
 
 
-def space_of(options: GpusOptions, asked: Asked) -> SearchSpace:
+def space_of(asked: Asked) -> SearchSpace:
     """Every value that was given; raises CapplanError for what is none."""
+    options = asked.options
     model, silent = asked.questions[0].model, Inputs()  # the first values have been told
     tps = _values("--tp", options.tp)
     dtypes = tuple(silent.dtype(t, model) for t in _values("--dtype", options.dtype) or (None,))
