@@ -8,6 +8,7 @@ from typing import Any
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import Inputs
+from capplan.cli.options import picked
 from capplan.errors import CapplanError, did_you_mean
 from capplan.render import explain as render
 from capplan.results.assumptions import Assumption
@@ -46,8 +47,7 @@ def _gpus(texts: Mapping[str, Any]) -> Answer:
 
     inputs = Inputs()
     # What is explained is the arithmetic of the bounds.
-    given = {name: texts[name] for name in GpusOptions._fields if name in texts}
-    options = GpusOptions(**given | {"verify": False})
+    options = picked(GpusOptions, {**texts, "verify": False})
     question, asked, result = asked_and_answered(options, inputs)
     return explain_gpus(question, result), asked, inputs.assumptions, result.feasible
 
@@ -57,7 +57,7 @@ def _roofline(texts: Mapping[str, Any]) -> Answer:
     from capplan.planner.explain.roofline import explain_roofline
 
     inputs = Inputs()
-    options = RooflineOptions(**{name: texts[name] for name in RooflineOptions._fields})
+    options = picked(RooflineOptions, texts)
     asked, result = asked_and_answered(options, inputs)
     return explain_roofline(result), asked, inputs.assumptions, True
 
@@ -68,7 +68,7 @@ def _kv(texts: Mapping[str, Any]) -> Answer:
     from capplan.planner.explain.kv import explain_kv
 
     inputs = Inputs()
-    options = KvOptions(**{name: texts[name] for name in KvOptions._fields})
+    options = picked(KvOptions, texts)
     question, asked, result = asked_and_answered(options, inputs)
     return explain_kv(question, result), asked, inputs.assumptions, is_fine(options, result)
 

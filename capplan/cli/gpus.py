@@ -54,8 +54,8 @@ def asked_and_answered(
     """The question of the accelerator that was chosen, the question as shown, and the answer."""
     asked = _ask(options, _is_simulated(options), inputs)
     result = _answered(asked, inputs)
-    _assume_rates(asked.questions, result, inputs)
     chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
+    _assume_rates(chosen, result, inputs)
     return chosen, said_of(asked), result
 
 
@@ -64,7 +64,7 @@ def _answered(asked: Asked, inputs: Inputs) -> GpusResult:
         return plan_fleet(asked.questions)
     from capplan.cli.gpus_sizing import sized  # the simulator is not every answer's
 
-    return sized(asked.options, asked, inputs)
+    return sized(asked, inputs)
 
 
 def _is_simulated(options: GpusOptions) -> bool:
@@ -89,10 +89,8 @@ def _emitted(form: str, options: GpusOptions, inputs: Inputs) -> int:
     from capplan.cli.emit import emit_answer, emit_format  # plans and manifests, not every answer
 
     form = emit_format("--emit", form)
-    asked = _ask(options, _is_simulated(options), inputs)
-    result = _answered(asked, inputs)
-    chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
-    return emit_answer(form, as_served(chosen, result), result, asked.model_id)
+    chosen, said, result = asked_and_answered(options, inputs)
+    return emit_answer(form, as_served(chosen, result), result, said.model)
 
 
 def as_served(question: q.Question, plan: GpusPlan) -> q.Question:
@@ -120,7 +118,8 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
 
         given = options
         options, demand = planned(options, inputs)
-        planned_limits = options[:3] != given[:3] or options.slo_e2e != given.slo_e2e
+        limits_in = ("slo_ttft", "slo_tpot", "slo_e2e")
+        planned_limits = any(getattr(options, n) != getattr(given, n) for n in limits_in)
     slos = SloOptions(*(getattr(options, name) for name in SloOptions._fields))
     if demand is not None:
         traffic = demand.traffic(1.0, 1000, 0)
@@ -221,7 +220,6 @@ def _mean_limits(limits: list[SloLimit], output_tokens: int) -> q.Limits:
 
 def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
     given = options.replica_tokens_per_s
-    node = options.gpus_per_node
     if options.availability is not None and options.spares is not None:
         raise CapplanError("--spares says nothing beside --availability, which finds them")
     return q.FleetSettings(
@@ -233,7 +231,7 @@ def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
             None if options.availability else "spare replicas",
             least=0,
         ),
-        gpus_per_node=None if node is None else inputs.count("--gpus-per-node", node, 1, None),
+        gpus_per_node=inputs.given_count("--gpus-per-node", options.gpus_per_node),
         usd_per_gpu_hour=inputs.price(options.price),
         price_tier=inputs.price_tier(options.commitment, options.price),
         price_factor=1.0
@@ -265,9 +263,8 @@ def _reliability(options: GpusOptions, inputs: Inputs) -> dict[str, Any]:
     return found
 
 
-def _assume_rates(questions: list[q.Question], plan: GpusPlan, inputs: Inputs) -> None:
+def _assume_rates(chosen: q.Question, plan: GpusPlan, inputs: Inputs) -> None:
     """What the chosen accelerator's file supplied rather than the user."""
-    chosen = next(item for item in questions if item.hardware_id == plan.hardware)
     hardware = chosen.hardware
     if chosen.fleet.gpus_per_node is None:
         inputs.assume("GPUs a node", str(hardware.node.gpus), "--gpus-per-node")

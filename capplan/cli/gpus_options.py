@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from capplan.cli.options import Text
-from capplan.cli.options import _option as option
+from capplan.cli.options import Text, option
 
 ObjectiveName = Annotated[
     Text,

@@ -11,6 +11,7 @@ from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.gpus_space import growth_of, space_of
 from capplan.cli.inputs import Inputs
 from capplan.cli.progress import Progress
+from capplan.cli.serving import profile_of
 from capplan.cli.traffic import checked
 from capplan.errors import CapplanError, did_you_mean
 from capplan.performance.kv_engine import KvEngine
@@ -23,7 +24,6 @@ from capplan.planner.sizing.store import NoPoints, PointFiles, Points, version_o
 from capplan.results.gpus import GpusResult
 from capplan.simulator.traffic.drawn import resolved
 from capplan.simulator.yardstick import Limit
-from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
 from capplan.specs.rates import ConstantRate
 
 
@@ -35,11 +35,12 @@ def mean_length(option: str, text: str) -> int:
     return max(1, round(lengths.mean_tokens))
 
 
-def sized(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
+def sized(asked: Asked, inputs: Inputs) -> GpusResult:
     """The answer that a simulation found and proved; raises CapplanError for bad input."""
+    options = asked.options
     objective = _objective(options.objective)
-    demand = _demand(options, asked, inputs)
-    sought = _sought(options, asked, inputs)
+    demand = _demand(asked, inputs)
+    sought = _sought(asked, inputs)
     e2e = [limit.limit_s for limit in asked.limits if limit.key == "e2e"]
     with Progress("sizing: kinds of replica") as progress:
         result = sized_fleet(
@@ -47,7 +48,7 @@ def sized(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
             Sought(
                 asked.model_id,
                 sought,
-                space_of(options, asked),
+                space_of(asked),
                 slo_e2e_s=e2e[0] if e2e else None,
                 extras=Extras(
                     bool(options.sensitivity), growth_of(options.growth, options.horizon)
@@ -55,7 +56,7 @@ def sized(options: GpusOptions, asked: Asked, inputs: Inputs) -> GpusResult:
             ),
             Search(
                 demand,
-                _promise(options, asked, inputs),
+                _promise(asked, inputs),
                 objective=objective,
                 seed=_seed(options, inputs),
                 points=points(options.cache),
@@ -76,15 +77,15 @@ def _objective(text: str | None) -> Objective:
     raise CapplanError(f"--objective: `{text[:40]}` is not an objective", hint=hint)
 
 
-def _demand(options: GpusOptions, asked: Asked, inputs: Inputs) -> Demand:
+def _demand(asked: Asked, inputs: Inputs) -> Demand:
     if asked.demand is not None:
         inputs.assumptions += asked.demand.traffic(1.0, 1000, 0).describe()
         return asked.demand
     values = {"prompt": asked.prompt, "output": asked.output}
-    if options.arrivals is None:
+    if asked.options.arrivals is None:
         inputs.assume("arrivals", "Poisson", "--arrivals")
     else:
-        values["arrivals"] = options.arrivals
+        values["arrivals"] = asked.options.arrivals
     spec = checked(values, *values)
     rate = asked.questions[0].workload.arrival_rate_per_s
     return Demand(
@@ -92,9 +93,9 @@ def _demand(options: GpusOptions, asked: Asked, inputs: Inputs) -> Demand:
     )
 
 
-def _promise(options: GpusOptions, asked: Asked, inputs: Inputs) -> Promise:
+def _promise(asked: Asked, inputs: Inputs) -> Promise:
     assert asked.percentile is not None
-    goodput = options.slo_goodput
+    goodput = asked.options.slo_goodput
     whole = tuple(
         ClassLimit(Limit(one.key, one.limit_s, one.percentile or asked.percentile))
         for one in asked.limits
@@ -106,13 +107,10 @@ def _promise(options: GpusOptions, asked: Asked, inputs: Inputs) -> Promise:
     )
 
 
-def _sought(options: GpusOptions, asked: Asked, inputs: Inputs) -> KvEngine:
+def _sought(asked: Asked, inputs: Inputs) -> KvEngine:
     """The engine with what was given; the rest is its own default."""
-    profile = load_engine(options.engine or DEFAULT_ENGINE, options.engine_version)
-    if options.engine is None and options.engine_version is None:
-        inputs.assume("engine", profile.name, "--engine, --engine-version")
-    elif options.engine_version is None:
-        inputs.assume("engine version", f"the newest: {profile.name}", "--engine-version")
+    options = asked.options
+    profile = profile_of(options.engine, options.engine_version, inputs)
     engine = asked.questions[0].engine
     return KvEngine(
         profile=profile,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from capplan.cli.gpus_asked import Asked, GpusOptions
-from capplan.cli.inputs import Inputs
+from capplan.cli.gpus_asked import Asked
+from capplan.cli.inputs import MOST_STAGES, Inputs
 from capplan.errors import CapplanError, QuantityError
 from capplan.planner.sizing.candidates import SearchSpace
 from capplan.planner.sizing.robustness import Growth
@@ -18,8 +18,9 @@ DEFAULT_MONTHS = 6
 _PER_YEAR = 12
 
 
-def space_of(options: GpusOptions, asked: Asked) -> SearchSpace:
+def space_of(asked: Asked) -> SearchSpace:
     """Every value that was given; raises CapplanError for what is none."""
+    options = asked.options
     model, silent = asked.questions[0].model, Inputs()  # the first values have been told
     tps = _values("--tp", options.tp)
     dtypes = tuple(silent.dtype(t, model) for t in _values("--dtype", options.dtype) or (None,))
@@ -48,8 +49,8 @@ def space_of(options: GpusOptions, asked: Asked) -> SearchSpace:
         )
         or (None,),
     )
-    if any(pp > 64 for pp in space.pps):
-        raise CapplanError(f"--pp: {max(space.pps):,} stages are more than 64")
+    if max(space.pps) > MOST_STAGES:
+        raise CapplanError(f"--pp: {max(space.pps):,} stages are more than {MOST_STAGES}")
     kinds = len(space.pps) * len(space.eps) * len(space.dtypes) * max(1, len(space.kv_dtypes))
     kinds *= len(space.max_num_seqs) * len(space.max_num_batched_tokens) * len(space.tps or (1,))
     if kinds > MAX_KINDS:

@@ -5,17 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from capplan import units
 from capplan.errors import CapplanError, QuantityError, did_you_mean
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
-from capplan.performance.calibration import (
-    UNCALIBRATED,
-    Calibration,
-    calibration_of,
-    check_calibration,
-)
 from capplan.planner import question as defaults
 from capplan.planner.question import EngineSettings
 from capplan.results.assumptions import Assumption
@@ -24,11 +18,15 @@ from capplan.specs.hardware import HardwareSpec, PriceTier
 from capplan.specs.kv_cache import PACKED_MLA, has_states, has_windows
 from capplan.specs.model import ModelSpec
 
+if TYPE_CHECKING:  # most answers take no calibration
+    from capplan.performance.calibration import Calibration
+
 T = TypeVar("T")
 
 MAX_TOKENS = 100_000_000
 MAX_COUNT = 100_000
 MAX_LIST = 64
+MOST_STAGES = 64
 MAX_SECONDS = 7 * 86_400.0
 MAX_LIFE_S = 100 * 365 * 86_400.0
 MAX_RATE_PER_S = 1e9
@@ -134,6 +132,13 @@ class Inputs:
                 f"{option}: `{text[:40]}` is not a whole number from {least} to {MAX_COUNT:,}"
             )
         return int(text)
+
+    def given_count(self, option: str, text: str | None) -> int | None:
+        """A whole number from 1; None where nothing was given."""
+        return None if text is None else self.count(option, text, 1, None)
+
+    def given_tokens(self, option: str, text: str | None) -> int | None:
+        return None if text is None else self.tokens(option, text, 0, "")
 
     def whole(self, option: str, text: str, *, least: int = 0, most: int = 10**8) -> int:
         """A whole number that may be large: requests, seeds."""
@@ -281,11 +286,17 @@ class Inputs:
     def flag(self, option: str, value: bool | None, default: bool, what: str | None) -> bool:
         """On or off; no assumption is noted where ``what`` is None, as nothing hangs on it."""
         if value is None and what is not None:
-            self.assume(what, "on" if default else "off", option)
+            self.assume(what, on_off(default), option)
         return default if value is None else value
 
     def calibration(self, file: str | None, hardware: str, engine: str | None) -> Calibration:
         """What was learnt from the user's own servers; a note where it is of another engine."""
+        from capplan.performance.calibration import (
+            UNCALIBRATED,
+            calibration_of,
+            check_calibration,
+        )
+
         if file is None:
             return UNCALIBRATED
         from capplan.specs.calibration import load_calibration
@@ -300,6 +311,10 @@ class Inputs:
             return None
         value = self._read("--gpu-memory", text, lambda t: units.parse_bytes(t, positive=True))
         return self._bounded("--gpu-memory", text, value, MAX_BYTES, "1 PB")
+
+
+def on_off(value: bool) -> str:
+    return "on" if value else "off"
 
 
 def _name(option: str, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from capplan import units
-from capplan.cli.inputs import Inputs
+from capplan.cli.inputs import MOST_STAGES, Inputs, on_off
 from capplan.errors import CapplanError
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.planner import question as defaults
@@ -16,8 +16,6 @@ from capplan.specs.model import ModelSpec
 if TYPE_CHECKING:
     from capplan.cli.kv_log import ReadLog
     from capplan.cli.kv_options import KvOptions
-
-MOST_STAGES = 64
 
 
 def engine_of(
@@ -51,13 +49,13 @@ def engine_of(
         else defaults.DEFAULT_GPU_MEMORY_UTILIZATION
         if flat
         else None,
-        max_model_len=_tokens(inputs, "--max-model-len", options.max_model_len),
-        max_num_seqs=_count(inputs, "--max-num-seqs", options.max_num_seqs),
-        max_num_batched_tokens=_tokens(
-            inputs, "--max-num-batched-tokens", options.max_num_batched_tokens
+        max_model_len=inputs.given_tokens("--max-model-len", options.max_model_len),
+        max_num_seqs=inputs.given_count("--max-num-seqs", options.max_num_seqs),
+        max_num_batched_tokens=inputs.given_tokens(
+            "--max-num-batched-tokens", options.max_num_batched_tokens
         )
         or (defaults.DEFAULT_MAX_NUM_BATCHED_TOKENS if flat else None),
-        block_size=_tokens(inputs, "--block-size", options.block_size),
+        block_size=inputs.given_tokens("--block-size", options.block_size),
         async_scheduling=options.async_scheduling,
         enable_prefix_caching=options.enable_prefix_caching,
         edition=edition,
@@ -82,14 +80,10 @@ def assume_defaults(options: KvOptions, inputs: Inputs, here: Deployment) -> Non
         inputs.assume("KV block", f"{settings.block_size} tokens", "--block-size")
     if options.async_scheduling is None and has_windows(model):
         option = "--[no-]async-scheduling"
-        inputs.assume("asynchronous scheduling", _on(settings.async_scheduling), option)
+        inputs.assume("asynchronous scheduling", on_off(settings.async_scheduling), option)
     if options.enable_prefix_caching is None and has_states(model):
         option = "--[no-]enable-prefix-caching"
-        inputs.assume("prefix caching", _on(settings.enable_prefix_caching), option)
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"
+        inputs.assume("prefix caching", on_off(settings.enable_prefix_caching), option)
 
 
 def _tp(options: KvOptions, inputs: Inputs) -> int | None:
@@ -104,11 +98,3 @@ def _degree(inputs: Inputs, option: str, text: str | None) -> int:
     if option == "--pp" and value > MOST_STAGES:
         raise CapplanError(f"{option}: {value:,} stages are more than {MOST_STAGES}")
     return value
-
-
-def _count(inputs: Inputs, option: str, text: str | None) -> int | None:
-    return None if text is None else inputs.count(option, text, 1, None)
-
-
-def _tokens(inputs: Inputs, option: str, text: str | None) -> int | None:
-    return None if text is None else inputs.tokens(option, text, 0, "")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -12,7 +12,7 @@ from capplan.cli import completion
 Complete = Callable[[str], list[str]]
 
 
-def _option(
+def option(
     name: str,
     metavar: str,
     help_text: str,
@@ -26,32 +26,35 @@ def _option(
     )
 
 
+Options = TypeVar("Options", bound=NamedTuple)
+
+
+def picked(kind: type[Options], texts: Mapping[str, Any]) -> Options:
+    """Those options of a command, all of them by name, that ``kind`` holds."""
+    made: Callable[..., Options] = kind  # a checker takes NamedTuple's own arguments for its kinds'
+    return made(**{name: texts[name] for name in kind._fields if name in texts})
+
+
 Text = str | None
 
 Qps = Annotated[
     Text,
-    _option("--qps", "RATE", "Arrival rate: 100, 300/min or 5M/day [default: 100]."),
+    option("--qps", "RATE", "Arrival rate: 100, 300/min or 5M/day [default: 100]."),
 ]
 ReplicaQps = Annotated[
     Text,
-    _option("--qps", "RATE", "Arrival rate: 4, 300/min or 5M/day [default: 4]."),
+    option("--qps", "RATE", "Arrival rate: 4, 300/min or 5M/day [default: 4]."),
 ]
-PeakFactor = Annotated[
-    Text, _option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")
-]
-PromptTokens = Annotated[
-    Text, _option("--prompt-tokens", "TOKENS", "Mean prompt: 1024, 8k or 8Ki [default: 1024].")
-]
-OutputTokens = Annotated[Text, _option("--output-tokens", "TOKENS", "Mean output [default: 256].")]
+PeakFactor = Annotated[Text, option("--peak-factor", "NUMBER", "Peak over mean rate [default: 1].")]
 SloTtft = Annotated[
-    Text, _option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
+    Text, option("--slo-ttft", "DURATION", "Limit on time to first token [default: 400ms].")
 ]
 SloTpot = Annotated[
-    Text, _option("--slo-tpot", "DURATION", "Limit on time per output token [default: 25ms].")
+    Text, option("--slo-tpot", "DURATION", "Limit on time per output token [default: 25ms].")
 ]
 Model = Annotated[
     Text,
-    _option(
+    option(
         "--model", "NAME|FILE",
         "A catalogue name, a YAML file, or a Hugging Face config.json or its folder "
         "[default: llama-3.1-8b].", complete=completion.model_names,
@@ -59,14 +62,14 @@ Model = Annotated[
 ]  # fmt: skip
 Hardware = Annotated[
     Text,
-    _option(
+    option(
         "--hardware", "NAME|FILE", "An accelerator [default: a100-sxm-80gb].",
         complete=completion.hardware_names,
     ),
 ]  # fmt: skip
 HardwareList = Annotated[
     Text,
-    _option(
+    option(
         "--hardware", "NAME[,NAME...]|all",
         "One accelerator, several to compare, or the whole catalogue [default: a100-sxm-80gb].",
         complete=completion.hardware_names,
@@ -74,45 +77,43 @@ HardwareList = Annotated[
 ]  # fmt: skip
 Dtype = Annotated[
     Text,
-    _option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),
+    option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),
 ]
 KvDtype = Annotated[
     Text,
-    _option("--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations]."),
+    option("--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations]."),
 ]
-Tp = Annotated[Text, _option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
-TpOne = Annotated[Text, _option("--tp", "N", "Tensor-parallel degree [default: 1].")]
+Tp = Annotated[Text, option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
+TpOne = Annotated[Text, option("--tp", "N", "Tensor-parallel degree [default: 1].")]
 GpuMemory = Annotated[
     Text,
-    _option(
+    option(
         "--gpu-memory", "SIZE",
         "Memory of one GPU, say of a MIG slice [default: what a process sees, on file].",
     ),
 ]  # fmt: skip
 GpuMemoryUtilization = Annotated[
     Text,
-    _option(
+    option(
         "--gpu-memory-utilization", "SHARE",
         "Share of the visible memory that the engine takes [default: 0.9].",
     ),
 ]  # fmt: skip
 Reserve = Annotated[
     Text,
-    _option(
+    option(
         "--reserve", "SIZE",
         "Runtime and activations a GPU, beside weights and KV [default: 3.5GB].",
     ),
 ]  # fmt: skip
-BlockSize = Annotated[
-    Text, _option("--block-size", "TOKENS", "Tokens in a KV block [default: 16].")
-]
+BlockSize = Annotated[Text, option("--block-size", "TOKENS", "Tokens in a KV block [default: 16].")]
 MaxNumBatchedTokens = Annotated[
     Text,
-    _option("--max-num-batched-tokens", "TOKENS", "Token budget of a step [default: 8192]."),
+    option("--max-num-batched-tokens", "TOKENS", "Token budget of a step [default: 8192]."),
 ]
 MaxModelLen = Annotated[
     Text,
-    _option(
+    option(
         "--max-model-len", "TOKENS",
         "Longest request that the engine admits [default: the model's context].",
     ),
@@ -134,57 +135,57 @@ EnablePrefixCaching = Annotated[
     ),
 ]
 Engine = Annotated[
-    Text, _option("--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].")
+    Text, option("--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].")
 ]
 EngineVersion = Annotated[
-    Text, _option("--engine-version", "VERSION", "Its version, say 0.11 [default: the newest].")
+    Text, option("--engine-version", "VERSION", "Its version, say 0.11 [default: the newest].")
 ]
 EngineLog = Annotated[
     Text,
-    _option(
+    option(
         "--engine-log", "FILE",
         "A pasted start-up log: read, compared, and used for whatever is not given.",
         also="--vllm-log",
     ),
 ]  # fmt: skip
-Pp = Annotated[Text, _option("--pp", "N", "Pipeline stages [default: 1].")]
+Pp = Annotated[Text, option("--pp", "N", "Pipeline stages [default: 1].")]
 Dcp = Annotated[
-    Text, _option("--dcp", "N", "Decode context parallel: ranks that share tokens [default: 1].")
+    Text, option("--dcp", "N", "Decode context parallel: ranks that share tokens [default: 1].")
 ]
 DpAttention = Annotated[
     Text,
-    _option(
+    option(
         "--dp-attention", "N",
         "Copies of the attention that share the experts (expert parallel) [default: 1].",
     ),
 ]  # fmt: skip
 MaxNumSeqs = Annotated[
-    Text, _option("--max-num-seqs", "N", "Running requests [default: the engine's, by GPU].")
+    Text, option("--max-num-seqs", "N", "Running requests [default: the engine's, by GPU].")
 ]
 KvUtilization = Annotated[
     Text,
-    _option(
+    option(
         "--gpu-memory-utilization", "SHARE",
         "Share of the memory, by the engine's own rule [default: the engine's].",
     ),
 ]  # fmt: skip
 KvReserve = Annotated[
     Text,
-    _option(
+    option(
         "--reserve", "SIZE",
         "A flat sum beside weights and KV, in place of the engine's itemised terms.",
     ),
 ]  # fmt: skip
 KvBatchedTokens = Annotated[
     Text,
-    _option(
+    option(
         "--max-num-batched-tokens", "TOKENS",
         "Token budget of a step [default: the engine's, by GPU].",
     ),
 ]  # fmt: skip
 Lengths = Annotated[
     Text,
-    _option(
+    option(
         "--lengths", "LIST|DIST|@FILE",
         "Request lengths: 35,12,67 or lognormal:1280,0.8 or normal:1024,200 or uniform:64-2048; "
         "@lengths.txt, one a line; @trace.csv:column [default: lognormal:1280,0.8].",
@@ -192,21 +193,21 @@ Lengths = Annotated[
 ]  # fmt: skip
 ReplicaTokensPerS = Annotated[
     Text,
-    _option(
+    option(
         "--replica-tokens-per-s", "NUMBER",
         "Output tokens/s of one replica, where you measured it; replaces our decode bound.",
     ),
 ]  # fmt: skip
-Spares = Annotated[Text, _option("--spares", "N", "Spare replicas [default: 1].")]
+Spares = Annotated[Text, option("--spares", "N", "Spare replicas [default: 1].")]
 GpusPerNode = Annotated[
-    Text, _option("--gpus-per-node", "N", "Round up to whole nodes of N [default: the usual].")
+    Text, option("--gpus-per-node", "N", "Round up to whole nodes of N [default: the usual].")
 ]
 Price = Annotated[
-    Text, _option("--price", "MONEY", "Dollars a GPU-hour [default: the list price on file].")
+    Text, option("--price", "MONEY", "Dollars a GPU-hour [default: the list price on file].")
 ]
 Commitment = Annotated[
     Text,
-    _option(
+    option(
         "--commitment", "TIER",
         "Whose price of the file: on-demand, reserved, spot, marketplace, estimate "
         "[default: on-demand].",
@@ -214,46 +215,42 @@ Commitment = Annotated[
 ]  # fmt: skip
 PriceFactor = Annotated[
     Text,
-    _option("--price-factor", "NUMBER", "A contract's share of that price, say 0.6 [default: 1]."),
+    option("--price-factor", "NUMBER", "A contract's share of that price, say 0.6 [default: 1]."),
 ]
 IdlePower = Annotated[
     Text,
-    _option("--idle-power", "SHARE", "Of TDP, drawn by a GPU without work [default: 15%]."),
+    option("--idle-power", "SHARE", "Of TDP, drawn by a GPU without work [default: 15%]."),
 ]
 Batches = Annotated[
-    Text, _option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
+    Text, option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
 ]
 Contexts = Annotated[
     Text,
-    _option("--context", "TOKENS[,TOKENS...]", "Context lengths [default: 2048,8192]."),
+    option("--context", "TOKENS[,TOKENS...]", "Context lengths [default: 2048,8192]."),
 ]
-Context = Annotated[
-    Text, _option("--context", "TOKENS", "Context of one sequence [default: 8192].")
-]
+Context = Annotated[Text, option("--context", "TOKENS", "Context of one sequence [default: 8192].")]
 StaticLength = Annotated[
     Text,
-    _option(
+    option(
         "--static-length", "TOKENS",
         "What static pre-allocation gives each request [default: the longest].",
     ),
 ]  # fmt: skip
-Plot = Annotated[
-    Text, _option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")
-]
+Plot = Annotated[Text, option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")]
 ConfigFile = Annotated[
     str,
     typer.Argument(metavar="CONFIG.json", help="A Hugging Face config.json, or its folder."),
 ]
 Name = Annotated[
-    Text, _option("--name", "NAME", "The model's name [default: as the config or its folder].")
+    Text, option("--name", "NAME", "The model's name [default: as the config or its folder].")
 ]
 Output = Annotated[
-    Text, _option("--output", "FILE", "A new file to write to [default: standard output].")
+    Text, option("--output", "FILE", "A new file to write to [default: standard output].")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Format = Annotated[
     Text,
-    _option(
+    option(
         "--format", "auto|table|tsv",
         "Tables for people or tab-separated [default: auto, by where the output goes].",
     ),
@@ -266,7 +263,7 @@ MeasuredFile = Annotated[
     ),
 ]
 By = Annotated[
-    Text, _option("--by", "COLUMN[,COLUMN...]", "Errors for each value of these columns too.")
+    Text, option("--by", "COLUMN[,COLUMN...]", "Errors for each value of these columns too.")
 ]
 Where = Annotated[
     list[str] | None,
@@ -277,12 +274,12 @@ Where = Annotated[
 ]  # fmt: skip
 Core = Annotated[bool, typer.Option("--core", help="Only rows with core = 1.", show_default=False)]
 Worst = Annotated[
-    Text, _option("--worst", "N", "Show the N worst rows, with their parts [default: 5].")
+    Text, option("--worst", "N", "Show the N worst rows, with their parts [default: 5].")
 ]
 Predictions = Annotated[
-    Text, _option("--predictions", "OUT.csv", "Also write the predictions: id and the metrics.")
+    Text, option("--predictions", "OUT.csv", "Also write the predictions: id and the metrics.")
 ]
-Jobs = Annotated[Text, _option("--jobs", "N", "Processes [default: one a processor].")]
+Jobs = Annotated[Text, option("--jobs", "N", "Processes [default: one a processor].")]
 
 ResultFiles = Annotated[
     list[str],
@@ -294,74 +291,72 @@ ResultFiles = Annotated[
 ]
 RunModel = Annotated[
     Text,
-    _option(
+    option(
         "--model", "NAME", "The model [default: as the files say].",
         complete=completion.model_names,
     ),
 ]  # fmt: skip
 RunHardware = Annotated[
     Text,
-    _option(
+    option(
         "--hardware", "NAME", "The accelerator [default: as the files say].",
         complete=completion.hardware_names,
     ),
 ]  # fmt: skip
-RunGpus = Annotated[
-    Text, _option("--gpus", "N", "GPUs of the server [default: TP, or the files'].")
-]
+RunGpus = Annotated[Text, option("--gpus", "N", "GPUs of the server [default: TP, or the files'].")]
 RunTp = Annotated[
-    Text, _option("--tp", "N", "Tensor-parallel degree [default: the least that fits].")
+    Text, option("--tp", "N", "Tensor-parallel degree [default: the least that fits].")
 ]
-RunEngine = Annotated[Text, _option("--engine", "NAME", "vLLM, SGLang, ... [default: the files'].")]
+RunEngine = Annotated[Text, option("--engine", "NAME", "vLLM, SGLang, ... [default: the files'].")]
 RunDtype = Annotated[
-    Text, _option("--dtype", "FORMAT", "Weights [default: as the model's name says].")
+    Text, option("--dtype", "FORMAT", "Weights [default: as the model's name says].")
 ]
-RunKvDtype = Annotated[Text, _option("--kv-dtype", "FORMAT", "KV cache [default: the engine's].")]
+RunKvDtype = Annotated[Text, option("--kv-dtype", "FORMAT", "KV cache [default: the engine's].")]
 RunBatchedTokens = Annotated[
-    Text, _option("--max-num-batched-tokens", "TOKENS", "Token budget [default: the engine's].")
+    Text, option("--max-num-batched-tokens", "TOKENS", "Token budget [default: the engine's].")
 ]
 RunWorkload = Annotated[
     Text,
-    _option("--workload", "KIND", "closed, poisson, burst, ... [default: as the files say]."),
+    option("--workload", "KIND", "closed, poisson, burst, ... [default: as the files say]."),
 ]
 RunConcurrency = Annotated[
-    Text, _option("--concurrency", "N", "Requests in flight [default: as the files say].")
+    Text, option("--concurrency", "N", "Requests in flight [default: as the files say].")
 ]
 RunPromptTokens = Annotated[
-    Text, _option("--prompt-tokens", "TOKENS", "Mean prompt [default: as the files say].")
+    Text, option("--prompt-tokens", "TOKENS", "Mean prompt [default: as the files say].")
 ]
 RunOutputTokens = Annotated[
-    Text, _option("--output-tokens", "TOKENS", "Mean output [default: as the files say].")
+    Text, option("--output-tokens", "TOKENS", "Mean output [default: as the files say].")
 ]
 CalibrationOutput = Annotated[
-    Text, _option("--output", "FILE", "A new file for the calibration [default: none].")
+    Text, option("--output", "FILE", "A new file for the calibration [default: none].")
 ]
 Calibration = Annotated[
     Text,
-    _option("--calibration", "FILE", "What `capplan calibrate` learnt [default: none]."),
+    option("--calibration", "FILE", "What `capplan calibrate` learnt [default: none]."),
 ]
 
 _EMIT = "vllm|sglang|trtllm|kubernetes|helm|kserve|compose|plan"
 Emit = Annotated[
     Text,
-    _option("--emit", _EMIT, "Print what to run instead: a command, a manifest, or plan.yaml."),
+    option("--emit", _EMIT, "Print what to run instead: a command, a manifest, or plan.yaml."),
 ]
 EmitFormat = Annotated[
-    Text, _option("--format", _EMIT, "A command line or a manifest [default: kubernetes].")
+    Text, option("--format", _EMIT, "A command line or a manifest [default: kubernetes].")
 ]
 PlanArgument = Annotated[str, typer.Argument(metavar="PLAN.yaml", help="A plan.")]
 Repository = Annotated[
-    Text, _option("--repository", "NAME", "Weights to serve [default: the model's first on file].")
+    Text, option("--repository", "NAME", "Weights to serve [default: the model's first on file].")
 ]
 ReadRate = Annotated[
     Text,
-    _option(
+    option(
         "--read-rate", "RATE",
         "At which weights load, for the probes [default: 200 MB/s].",
     ),
 ]  # fmt: skip
 ExampleOutput = Annotated[
-    Text, _option("--output", "FILE", "The file to write [default: NAME.yaml].")
+    Text, option("--output", "FILE", "The file to write [default: NAME.yaml].")
 ]
 ModelName = Annotated[str, typer.Argument(autocompletion=completion.model_names)]
 HardwareName = Annotated[str, typer.Argument(autocompletion=completion.hardware_names)]

@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from capplan import units
-from capplan.cli.inputs import Inputs
+from capplan.cli.inputs import MOST_STAGES, Inputs, on_off
 from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.planner.serving import Serving
+from capplan.specs.engine import EngineSpec
 from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
 from capplan.specs.model import ModelSpec
 from capplan.specs.plan import Plan
@@ -49,7 +50,7 @@ def serving_of(
     model = inputs.model(options.model or (plan.model if plan else None))
     hardware = inputs.hardware(options.hardware or (plan.hardware if plan else None))
     degrees = plan.deployment if plan else None
-    tp = _count(inputs, "--tp", options.tp) or (degrees.tp if degrees else None)
+    tp = inputs.given_count("--tp", options.tp) or (degrees.tp if degrees else None)
     if tp is None:
         inputs.assume("tensor parallelism", "1", "--tp")
     engine = _engine(options, plan, flags, model.spec, inputs)
@@ -62,7 +63,9 @@ def serving_of(
         deployment=deployment,
         num_replicas=num_replicas,
         ep=degrees.ep if degrees else 1,
-        num_gpu_blocks=_count(inputs, "--num-gpu-blocks-override", options.num_gpu_blocks_override)
+        num_gpu_blocks=inputs.given_count(
+            "--num-gpu-blocks-override", options.num_gpu_blocks_override
+        )
         or flags.num_gpu_blocks,
         enable_chunked_prefill=flags.enable_chunked_prefill if chunked is None else chunked,
         long_prefill_token_threshold=flags.long_prefill_token_threshold or 0,
@@ -96,11 +99,11 @@ def assume_serving(
         (options.block_size or flags.block_size, "KV block",
          f"{config.block_size} tokens", "--block-size"),
         (_said(serving.enable_chunked_prefill), "chunked prefill",
-         _on(config.enable_chunked_prefill), "--[no-]enable-chunked-prefill"),
+         on_off(config.enable_chunked_prefill), "--[no-]enable-chunked-prefill"),
         (_said(options.enable_prefix_caching, flags.enable_prefix_caching), "prefix caching",
-         _on(config.enable_prefix_caching), "--[no-]enable-prefix-caching"),
+         on_off(config.enable_prefix_caching), "--[no-]enable-prefix-caching"),
         (_said(options.async_scheduling, flags.async_scheduling), "asynchronous scheduling",
-         _on(config.async_scheduling), "--[no-]async-scheduling"),
+         on_off(config.async_scheduling), "--[no-]async-scheduling"),
     )  # fmt: skip
     for given, what, value, option in said:
         if not given:
@@ -109,10 +112,6 @@ def assume_serving(
 
 def _said(*flags: bool | None) -> bool:
     return any(flag is not None for flag in flags)
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"
 
 
 def _engine(
@@ -124,11 +123,7 @@ def _engine(
 ) -> KvEngine:
     name = options.engine or (plan.engine.name if plan else None)
     version = options.engine_version or (plan.engine.version if plan else None)
-    profile = load_engine(name or DEFAULT_ENGINE, version)
-    if name is None and version is None:
-        inputs.assume("engine", profile.name, "--engine, --engine-version")
-    elif version is None:
-        inputs.assume("engine version", f"the newest: {profile.name}", "--engine-version")
+    profile = profile_of(name, version, inputs)
     dtype = inputs.dtype(options.dtype or _weights(flags, model), model)
     share = options.gpu_memory_utilization
     prefixes, asynchronous = options.enable_prefix_caching, options.async_scheduling
@@ -140,26 +135,37 @@ def _engine(
         memory_share=flags.gpu_memory_utilization
         if share is None
         else inputs.share("--gpu-memory-utilization", share, 0.0, ""),
-        max_model_len=_tokens(inputs, "--max-model-len", options.max_model_len)
+        max_model_len=inputs.given_tokens("--max-model-len", options.max_model_len)
         or flags.max_model_len,
-        max_num_seqs=_count(inputs, "--max-num-seqs", options.max_num_seqs) or flags.max_num_seqs,
-        max_num_batched_tokens=_tokens(
-            inputs, "--max-num-batched-tokens", options.max_num_batched_tokens
+        max_num_seqs=inputs.given_count("--max-num-seqs", options.max_num_seqs)
+        or flags.max_num_seqs,
+        max_num_batched_tokens=inputs.given_tokens(
+            "--max-num-batched-tokens", options.max_num_batched_tokens
         )
         or flags.max_num_batched_tokens,
-        block_size=_tokens(inputs, "--block-size", options.block_size) or flags.block_size,
+        block_size=inputs.given_tokens("--block-size", options.block_size) or flags.block_size,
         async_scheduling=flags.async_scheduling if asynchronous is None else asynchronous,
         enable_prefix_caching=flags.enable_prefix_caching if prefixes is None else prefixes,
     )
+
+
+def profile_of(name: str | None, version: str | None, inputs: Inputs) -> EngineSpec:
+    """The engine's rules by version; raises CapplanError for an unknown one."""
+    profile = load_engine(name or DEFAULT_ENGINE, version)
+    if name is None and version is None:
+        inputs.assume("engine", profile.name, "--engine, --engine-version")
+    elif version is None:
+        inputs.assume("engine version", f"the newest: {profile.name}", "--engine-version")
+    return profile
 
 
 def _with_degrees(
     engine: KvEngine, options: ServingOptions, plan: Plan | None, inputs: Inputs
 ) -> KvEngine:
     degrees = plan.deployment if plan else None
-    pp = _count(inputs, "--pp", options.pp) or (degrees.pp if degrees else 1)
-    if pp > 64:
-        raise CapplanError(f"--pp: {pp:,} stages are more than 64")
+    pp = inputs.given_count("--pp", options.pp) or (degrees.pp if degrees else 1)
+    if pp > MOST_STAGES:
+        raise CapplanError(f"--pp: {pp:,} stages are more than {MOST_STAGES}")
     if degrees is None:
         return replace(engine, pp=pp)
     return replace(engine, pp=pp, dp=degrees.dp, dcp=degrees.dcp)
@@ -176,14 +182,6 @@ def _weights(flags: FlagValues, model: ModelSpec) -> str | None:
     if flags.dtype is None:
         return None
     return flags.dtype if FORMATS[model.stored_format].bits >= 16 else "auto"
-
-
-def _count(inputs: Inputs, option: str, text: str | None) -> int | None:
-    return None if text is None else inputs.count(option, text, 1, None)
-
-
-def _tokens(inputs: Inputs, option: str, text: str | None) -> int | None:
-    return None if text is None else inputs.tokens(option, text, 0, "")
 
 
 def replicas_of(text: str | None, plan: Plan | None, inputs: Inputs) -> int:

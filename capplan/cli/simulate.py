@@ -56,7 +56,9 @@ class _Files(NamedTuple):
         from capplan.render.new_file import check_new_file
 
         if self.records is not None:
-            check_new_file(self.records, "--records", (".csv", ".jsonl"))
+            from capplan.render.simulate_records import SUFFIXES
+
+            check_new_file(self.records, "--records", SUFFIXES)
         if self.timeline is not None:
             check_new_file(self.timeline, "--timeline", (".json",))
         if self.plot is not None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from capplan import units
 from capplan.cli.fleet import FleetOptions, fleet_of
 from capplan.cli.inputs import Inputs
+from capplan.cli.options import picked
 from capplan.cli.serving import ServingOptions, assume_serving, replicas_of, serving_of
 from capplan.cli.traffic import (
     TrafficOptions,
@@ -65,17 +66,14 @@ class Asked:
     inputs: SimulateInputs
 
 
-Options = TypeVar("Options", ServingOptions, TrafficOptions, RunOptions, FleetOptions)
-
-
 def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -> Asked:
     """`texts` are all options of the command by name, `variant` one of the plan's.
 
     `users` makes a closed loop of so many where nobody says who comes. Raises CapplanError.
     """
-    serving_options = _pick(ServingOptions, texts)
-    traffic_options = _pick(TrafficOptions, texts)
-    options = _pick(RunOptions, texts)
+    serving_options = picked(ServingOptions, texts)
+    traffic_options = picked(TrafficOptions, texts)
+    options = picked(RunOptions, texts)
     plan, document = _plan(options.plan, options.variant)
     spec = traffic_spec(traffic_options, plan, document, inputs)
     if users is not None:
@@ -103,7 +101,7 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
         serving=serving,
         traffic=traffic_of,
         stationary=spec.is_stationary,
-        fleet=fleet_of(_pick(FleetOptions, texts), plan, num_replicas, inputs),
+        fleet=fleet_of(picked(FleetOptions, texts), plan, num_replicas, inputs),
         limits=limits,
         percentiles=PERCENTILES,
         goodput_fraction=_goodput(options, plan.slos if plan else None, inputs),
@@ -114,10 +112,6 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
     asked = _inputs(options.plan, question, spec, traffic)
     assume_rates(serving, inputs)
     return Asked(question, spec, asked)
-
-
-def _pick(kind: type[Options], texts: Mapping[str, Any]) -> Options:
-    return kind(**{name: texts[name] for name in kind._fields if name in texts})
 
 
 def _plan(file: str | None, variant: str | None) -> tuple[Plan | None, Document | None]:

@@ -10,11 +10,15 @@ from typing import TextIO
 from capplan.errors import CapplanError, Location
 
 
-def check_new_file(name: str, option: str, suffixes: Sequence[str]) -> None:
+def check_new_file(
+    name: str, option: str, suffixes: Sequence[str], *, hint: str | None = None
+) -> None:
     """Refuse, before any work, a file that could not be written; nothing is overwritten."""
     path, location = Path(name), Location(name)
     if "\0" in name or path.suffix.lower() not in suffixes:
-        raise CapplanError(f"{option} writes {' and '.join(suffixes)} files", location=location)
+        raise CapplanError(
+            f"{option} writes {' and '.join(suffixes)} files", location=location, hint=hint
+        )
     try:
         if path.exists():
             raise CapplanError(

@@ -9,27 +9,14 @@ from typing import Any
 from warnings import catch_warnings
 
 from capplan.errors import CapplanError, Location
+from capplan.render.new_file import check_new_file
 
 SUFFIXES = (".png", ".svg")
 
 
 def check_file(name: str, example: str = "roofline.svg") -> None:
     """Refuse, before any work, a file that could not be written; nothing is overwritten."""
-    path = Path(name)
-    location = Location(name)
-    if "\0" in name or path.suffix.lower() not in SUFFIXES:
-        raise CapplanError(
-            "--plot writes .png and .svg files", location=location, hint=f"name it {example}"
-        )
-    try:
-        if path.exists():
-            raise CapplanError(
-                "the file exists", location=location, hint="remove it, or give another name"
-            )
-        if not path.parent.is_dir():
-            raise CapplanError("there is no such folder", location=Location(str(path.parent)))
-    except OSError as error:
-        raise CapplanError(f"cannot be written: {error.strerror}", location=location) from None
+    check_new_file(name, "--plot", SUFFIXES, hint=f"name it {example}")
     if find_spec("matplotlib") is None:
         raise CapplanError(
             "--plot needs matplotlib", hint="pip install 'capplan[plot]'; or leave out --plot"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from capplan.render import shows
 from capplan.render.screen import Column, Table
 from capplan.results.gpus import GpusResult, ServiceLevel
-from capplan.results.sizing import Availability, Kind, ReplicaLoss, Sizing
+
+if TYPE_CHECKING:  # bounds do not simulate, and are shown by way of this module too
+    from capplan.results.sizing import Availability, Kind, ReplicaLoss, Sizing
 
 MOST_KINDS = 12
 SECONDS_A_YEAR = 365.25 * 86_400

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from capplan.results.bands import BandedFigure
-from capplan.results.sizing import Sizing, Sustained
+
+if TYPE_CHECKING:  # bounds do not simulate
+    from capplan.results.sizing import Sizing, Sustained
 
 
 @dataclass(frozen=True, slots=True)
