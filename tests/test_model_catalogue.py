@@ -451,7 +451,7 @@ def test_every_total_has_its_golden_figure() -> None:
     assert not set(TOTAL_PARAMS) & set(EDITIONS)
 
 
-@pytest.mark.parametrize("stem", RECALLED)
+@pytest.mark.parametrize("stem", sorted(RECALLED))
 def test_a_remembered_total_is_no_source(stem: str) -> None:
     assert TOTAL_PARAMS[stem][1] == COUNTED
     assert COUNTED in load(stem).sources[1]

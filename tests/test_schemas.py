@@ -12,6 +12,7 @@ from commands import COMMANDS, ROOT, Command, run_command
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
+from capplan.results import gpus, sizing
 from capplan.results.accuracy import AccuracyInputs, AccuracyResult
 from capplan.results.assumptions import Assumption
 from capplan.results.calibration import CalibrateInputs, CalibrationResult
@@ -29,6 +30,8 @@ from capplan.results.simulate import SimulateInputs, SimulateResult
 from capplan.results.variants import VariantsResult
 
 FOLDER = ROOT / "docs" / "schemas"
+# Bounds load no results of the simulation, so these classes are named there for types alone.
+vars(gpus).update(Sizing=sizing.Sizing, Sustained=sizing.Sustained)
 NAMED = {
     "type": "object",
     "properties": {"name": {"type": "string"}},
