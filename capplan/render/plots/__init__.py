@@ -1,0 +1,1 @@
+"""Plots: results -> charts, drawn in the terminal (plotext) and in files (matplotlib)."""
