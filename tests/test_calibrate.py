@@ -160,6 +160,10 @@ def test_the_file_is_written_and_read(tmp_path: Path) -> None:
     for name, _ in PRIORS:
         assert getattr(loaded, name) == pytest.approx(learnt[name], abs=1e-4)
     assert spec.hardware == "h100-sxm-80gb"
+    # Of each kind of load the runs of each figure, and a server that is nearly as it was fitted.
+    runs = [sum(b.runs for b in spec.bands if b.figure == f) for f in ("tpot", "ttft")]
+    assert runs == [len(LOADS), len(LOADS)]
+    assert all(0.8 < b.low <= 1 <= b.high < 1.25 for b in spec.bands)
     with pytest.raises(CapplanError, match="is of h100-sxm-80gb"):
         check_calibration(spec, "a100-sxm-80gb")
     again, _, err = _capplan("calibrate", str(table), "--output", str(target))

@@ -8,6 +8,7 @@ from statistics import median
 
 from capplan.accuracy.calibrate import FIGURES, Fit, fit
 from capplan.accuracy.calibration_runs import CalibrationRuns
+from capplan.accuracy.own_errors import own_errors
 from capplan.accuracy.settings import RunSettings, settings_of
 from capplan.errors import CapplanError
 from capplan.results.calibration import (
@@ -49,6 +50,7 @@ def calibrate(gathered: CalibrationRuns) -> tuple[CalibrationResult, Calibration
         remarks=(*_remarks(gathered, found),),
         skipped=tuple(RunRemark(name, why) for name, why in gathered.skipped),
         written=None,
+        bands=own_errors(gathered.runs, found),
     )
     return result, _spec(result)
 
@@ -70,7 +72,11 @@ def _one_kind(servers: Sequence[RunSettings]) -> None:
 
 
 def _errors(found: Fit, name: str | None) -> FigureErrors | None:
-    chosen = [i for i, figure in enumerate(found.figures) if name in (None, figure.name)]
+    chosen = [
+        i
+        for i, figure in enumerate(found.figures)
+        if (figure.is_fitted if name is None else figure.name == name)
+    ]
     if not chosen:
         return None
 
@@ -125,5 +131,15 @@ def _spec(result: CalibrationResult) -> CalibrationSpec:
                 "after": round(total.after_fraction, 4),
                 "left_out": round(total.left_out_fraction, 4),
             },
+            "bands": [
+                {
+                    "figure": own.figure,
+                    "loaded": own.loaded,
+                    "runs": own.num_runs,
+                    "low": round(own.low_ratio, 4),
+                    "high": round(own.high_ratio, 4),
+                }
+                for own in result.bands
+            ],
         }
     )

@@ -15,7 +15,7 @@ from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.server import Server, server_of
 from capplan.accuracy.settings import RunSettings, settings_of
 from capplan.errors import CapplanError
-from capplan.performance.calibration import calibration_of, check_calibration
+from capplan.performance.calibration import calibration_for, check_calibration
 from capplan.results.assumptions import Assumption
 from capplan.specs.calibration import CalibrationSpec
 
@@ -51,7 +51,8 @@ def calibrated_server(settings: RunSettings, calibration: CalibrationSpec | None
     if calibration is None:
         return server_of(settings)
     check_calibration(calibration, settings.hardware_id)
-    return server_of(settings, calibration_of(calibration))
+    found, _ = calibration_for(calibration, settings.model_id, settings.engine.kind)
+    return server_of(settings, found)
 
 
 def predict_all(

@@ -13,6 +13,7 @@ from capplan.cli.inputs import MAX_SECONDS, Inputs
 from capplan.cli.output import show
 from capplan.cli.slos import SloLimit, SloOptions, check_together, common_percentile, limits_of
 from capplan.errors import CapplanError
+from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.rates import beyond_measured, compute_format, derated_rates
 from capplan.planner import question as q
 from capplan.planner.gpus import plan_fleet
@@ -162,14 +163,31 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
     )
     fleet = _fleet(options, inputs)
     mean_limits = _mean_limits([*limits, *_of_classes(demand)], output)
+    calibrations = _calibrations(options, model.id, [found.id for found in accelerators], inputs)
     questions = [
-        q.Question(model.spec, found.id, found.spec, workload, mean_limits, engine, fleet)
+        q.Question(
+            model.spec, found.id, found.spec, workload, mean_limits, engine, fleet,
+            calibrations.get(found.id, UNCALIBRATED),
+        )
         for found in accelerators
-    ]
+    ]  # fmt: skip
     if options.commitment is not None or options.objective == "cost":
         require_prices(questions)  # what was asked for by name is not passed over
     percentile = common_percentile(slos, limits, inputs) if simulated else None
     return Asked(options, questions, model.id, limits, percentile, prompt_text, output_text, demand)
+
+
+def _calibrations(
+    options: GpusOptions, model_id: str, hardware_ids: list[str], inputs: Inputs
+) -> dict[str, Calibration]:
+    """By accelerator; bounds know no engine, and take what vLLM's servers taught."""
+    if options.calibration is None:
+        return {}
+    from capplan.cli.calibration import calibrations_of  # not every answer's
+    from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
+
+    engine = load_engine(options.engine or DEFAULT_ENGINE, options.engine_version).engine
+    return calibrations_of(inputs, options.calibration, model_id, hardware_ids, engine)
 
 
 def _is_list(text: str | None, simulated: bool) -> bool:
@@ -275,7 +293,7 @@ def _assume_rates(chosen: q.Question, plan: GpusPlan, inputs: Inputs) -> None:
     model = chosen.model
     weights = chosen.engine.dtype or model.stored_format
     compute = compute_format(hardware, weights, model.activation_dtype)
-    rates = derated_rates(hardware, plan.tp or 1, compute)
+    rates = chosen.calibration.rates(derated_rates(hardware, plan.tp or 1, compute))
     inputs.assume(
         "achieved rates",
         f"{rates.gemm_fraction[compute]:.0%} of {compute} peak, "

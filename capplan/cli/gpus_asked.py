@@ -57,6 +57,7 @@ class GpusOptions(NamedTuple):
     availability: str | None = None
     mtbf: str | None = None
     mttr: str | None = None
+    calibration: str | None = None
     verify: bool = False
     cache: bool = False
 

@@ -52,6 +52,7 @@ def said_of(asked: Asked) -> GpusInputs:
         price_factor=fleet.price_factor,
         idle_power_fraction=fleet.idle_power_fraction,
         replica_output_tokens_per_s=fleet.replica_output_tokens_per_s,
+        calibration=options.calibration,
     )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TypeVar, get_args
 
 from capplan import units
 from capplan.errors import CapplanError, QuantityError, did_you_mean
@@ -17,9 +16,6 @@ from capplan.specs.catalogue import Found, load_all, load_hardware, load_model
 from capplan.specs.hardware import HardwareSpec, PriceTier
 from capplan.specs.kv_cache import PACKED_MLA, has_states, has_windows
 from capplan.specs.model import ModelSpec
-
-if TYPE_CHECKING:  # most answers take no calibration
-    from capplan.performance.calibration import Calibration
 
 T = TypeVar("T")
 
@@ -195,13 +191,13 @@ class Inputs:
         if name is None:
             name = defaults.DEFAULT_MODEL
             self.assume("model", name, "--model")
-        return load_model(_name("--model", name))
+        return load_model(checked_name("--model", name))
 
     def hardware(self, name: str | None) -> Found[HardwareSpec]:
         if name is None:
             name = defaults.DEFAULT_HARDWARE
             self.assume("accelerator", name, "--hardware")
-        return load_hardware(_name("--hardware", name))
+        return load_hardware(checked_name("--hardware", name))
 
     def hardware_list(self, names: str | None) -> list[Found[HardwareSpec]]:
         if names == "all":
@@ -289,23 +285,6 @@ class Inputs:
             self.assume(what, on_off(default), option)
         return default if value is None else value
 
-    def calibration(self, file: str | None, hardware: str, engine: str | None) -> Calibration:
-        """What was learnt from the user's own servers; a note where it is of another engine."""
-        from capplan.performance.calibration import (
-            UNCALIBRATED,
-            calibration_of,
-            check_calibration,
-        )
-
-        if file is None:
-            return UNCALIBRATED
-        from capplan.specs.calibration import load_calibration
-
-        spec = load_calibration(Path(_name("--calibration", file)))
-        for note in check_calibration(spec, hardware, engine):
-            self.assume("calibration", note, "--calibration")
-        return calibration_of(spec)
-
     def gpu_memory(self, text: str | None) -> int | None:
         if text is None:
             return None
@@ -317,7 +296,7 @@ def on_off(value: bool) -> str:
     return "on" if value else "off"
 
 
-def _name(option: str, name: str) -> str:
+def checked_name(option: str, name: str) -> str:
     if not name.strip():
         raise CapplanError(f"{option}: the name is empty")
     if len(name) > 4096 or "\0" in name:

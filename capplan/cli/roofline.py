@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from capplan.cli.calibration import calibration_of
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE
 from capplan.cli.inputs import Inputs
@@ -14,6 +15,7 @@ from capplan.planner.parallelism import check_tp
 from capplan.planner.roofline import roofline
 from capplan.render.screen import Screen
 from capplan.results.roofline import RooflineInputs, RooflineResult
+from capplan.specs.engine_catalogue import DEFAULT_ENGINE
 
 SCHEMA = "capplan.roofline/1"
 DEFAULT_BATCHES = "1,8,32,128,256"
@@ -29,6 +31,7 @@ class RooflineOptions(NamedTuple):
     tp: str | None
     batch: str | None
     context: str | None
+    calibration: str | None = None
 
 
 def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str) -> int:
@@ -74,6 +77,11 @@ def asked_and_answered(
     result = roofline(
         model.spec, hardware.id, hardware.spec,
         tp=tp, dtype=dtype, kv_dtype=kv_dtype, batches=batches, contexts=contexts,
+        calibration=calibration_of(
+            inputs, options.calibration, model.id, hardware.id, DEFAULT_ENGINE
+        ),
     )  # fmt: skip
-    asked = RooflineInputs(model.id, hardware.id, result.dtype, kv_dtype, tp, batches, contexts)
+    asked = RooflineInputs(
+        model.id, hardware.id, result.dtype, kv_dtype, tp, batches, contexts, options.calibration
+    )
     return asked, result

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from capplan import units
+from capplan.cli.calibration import calibration_of
 from capplan.cli.inputs import MOST_STAGES, Inputs, on_off
 from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
@@ -71,7 +72,9 @@ def serving_of(
         long_prefill_token_threshold=flags.long_prefill_token_threshold or 0,
         policy="priority" if flags.scheduling_policy == "priority" else "fcfs",
         scheduler_flags=flags.scheduler,
-        calibration=inputs.calibration(options.calibration, hardware.id, engine.profile.engine),
+        calibration=calibration_of(
+            inputs, options.calibration, model.id, hardware.id, engine.profile.engine
+        ),
     )
 
 

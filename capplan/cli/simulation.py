@@ -109,7 +109,7 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
         seed=seed,
         num_replications=_replications(options, plan, inputs),
     )
-    asked = _inputs(options.plan, question, spec, traffic)
+    asked = _inputs(options.plan, serving_options.calibration, question, spec, traffic)
     assume_rates(serving, inputs)
     return Asked(question, spec, asked)
 
@@ -194,7 +194,11 @@ def _replications(options: RunOptions, plan: Plan | None, inputs: Inputs) -> int
 
 
 def _inputs(
-    plan: str | None, question: SimulateQuestion, spec: TrafficSpec, traffic: Traffic
+    plan: str | None,
+    calibration: str | None,
+    question: SimulateQuestion,
+    spec: TrafficSpec,
+    traffic: Traffic,
 ) -> SimulateInputs:
     serving, config = question.serving, question.serving.config
     deployment = serving.deployment
@@ -229,6 +233,7 @@ def _inputs(
         enable_chunked_prefill=config.enable_chunked_prefill,
         async_scheduling=config.async_scheduling,
         slo_percentile=percentiles.pop() if len(percentiles) == 1 else None,
+        calibration=calibration,
     )
 
 

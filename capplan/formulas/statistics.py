@@ -66,6 +66,24 @@ def section_half_width(overall: float, sections: Sequence[float]) -> float:
     return student_95(num - 1) * math.sqrt(squares / (num * (num - 1)))
 
 
+def covering_range(values: Sequence[float], coverage: float) -> tuple[float, float]:
+    """Between which of the values the next one of their kind lies, with at least this chance.
+
+    Ranks of split conformal prediction (Vovk et al., Algorithmic Learning in a Random World, 2005;
+    Lei et al., JASA 113, 2018), half of what is left out on either side. With fewer values than
+    that takes, the outermost ones: the chance is then lower.
+
+    >>> covering_range([float(n) for n in range(1, 20)], 0.8)
+    (2.0, 18.0)
+    >>> covering_range([3.0, 1.0, 2.0], 0.8)
+    (1.0, 3.0)
+    """
+    ordered = sorted(values)
+    beyond = round((1 - coverage) / 2 * (len(ordered) + 1), 9)
+    place = max(1, math.floor(beyond))
+    return ordered[place - 1], ordered[-place]
+
+
 def warmup_batches(means: Sequence[float]) -> int:
     """How many batch means at the start belong to the warm-up; at most half of them.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from capplan.performance.own_errors import OwnRuns
 from capplan.results.bands import ErrorBand
 from capplan.specs.error_bands import BandCell, BandTable, Figure, load_bands
 from capplan.specs.hardware import HardwareSpec
@@ -30,10 +31,16 @@ class BandKey:
     experts: bool
     several_gpus: bool
     loaded: bool
+    own: OwnRuns | None = None  # of a calibration
 
 
 def band_key(
-    model: ModelSpec, hardware: HardwareSpec, engine: str, num_gpus: int, utilisation: float
+    model: ModelSpec,
+    hardware: HardwareSpec,
+    engine: str,
+    num_gpus: int,
+    utilisation: float,
+    own: OwnRuns | None = None,
 ) -> BandKey:
     """``engine`` is a family: `vllm-v0`, `vllm-v1`, `tensorrt-llm`, `sglang`, ..;
     ``utilisation`` the offered load over what the replica can carry."""
@@ -43,6 +50,7 @@ def band_key(
         experts=model.has_experts,
         several_gpus=num_gpus > 1,
         loaded=utilisation >= LOADED_FRACTION,
+        own=own,
     )
 
 
@@ -66,6 +74,12 @@ def _shipped(figure: Figure, key: BandKey) -> ErrorBand:
 
 
 def find_band(figure: Figure, key: BandKey, table: BandTable) -> ErrorBand:
+    """Of measured rows like it, drawn towards the errors of the user's own runs."""
+    found = _find_cell(figure, key, table)
+    return found if key.own is None else key.own.band(found, key.loaded)
+
+
+def _find_cell(figure: Figure, key: BandKey, table: BandTable) -> ErrorBand:
     """The first cell that holds this kind, from the narrowest kind to any."""
     cells = [cell for cell in table.cells if cell.figure == figure]
     measured = any(cell.architecture == key.architecture for cell in cells)

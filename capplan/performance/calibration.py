@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from capplan.errors import CapplanError
 from capplan.performance.overheads import EngineOverheads
+from capplan.performance.own_errors import OwnErrors, OwnRuns
 from capplan.performance.rates import AllReduceRate, Rates
 
 if TYPE_CHECKING:  # most answers take no calibration
@@ -26,13 +27,27 @@ class Calibration:
     collective_latency: float = 1.0
     step_s: float = 0.0  # a step
     sequence_s: float = 0.0  # a running sequence and step
+    own: OwnRuns | None = None  # what the runs say of the error
+
+    @property
+    def is_neutral(self) -> bool:
+        """Whether rates stay as they are."""
+        return self.compute == self.bandwidth == self.collective_latency == 1.0
 
     def rates(self, rates: Rates) -> Rates:
         kernels = rates.kernels
-        if kernels is not None:
-            kernels = replace(kernels, compute_factor=self.compute, bandwidth_factor=self.bandwidth)
+        if kernels is None or self.is_neutral:
+            return rates
+        kernels = replace(kernels, compute_factor=self.compute, bandwidth_factor=self.bandwidth)
+        hardware = kernels.hardware
+        fractions = {name: kernels.compute_fraction(name) for name in rates.gemm_fraction}
+        peaks = {str(name): peak for name, peak in hardware.compute.peak.items()}
         return replace(
             rates,
+            flops_per_s={name: peaks[name] * share for name, share in fractions.items()},
+            gemm_fraction=fractions,
+            bandwidth_bytes_per_s=hardware.memory.bandwidth * kernels.bandwidth_fraction,
+            bandwidth_fraction=kernels.bandwidth_fraction,
             kernels=kernels,
             all_reduce=self._slower(rates.all_reduce),
             exchange=self._slower(rates.exchange),
@@ -56,28 +71,46 @@ UNCALIBRATED = Calibration()
 
 
 def calibration_of(spec: CalibrationSpec) -> Calibration:
-    """The factors of a file."""
+    """The factors of a file, and the errors of its runs."""
+    errors = tuple(OwnErrors(b.figure, b.loaded, b.runs, b.low, b.high) for b in spec.bands)
     return Calibration(
         compute=spec.compute.value,
         bandwidth=spec.bandwidth.value,
         collective_latency=spec.collective_latency.value,
         step_s=spec.step_us.value / 1e6,
         sequence_s=spec.sequence_us.value / 1e6,
+        own=OwnRuns(errors, spec.tp) if errors else None,
     )
 
 
-def check_calibration(
-    spec: CalibrationSpec, hardware_id: str, engine: str | None = None
-) -> tuple[str, ...]:
-    """Notes where the file speaks of other servers than these.
-
-    Raises CapplanError for another accelerator: its factors mean nothing here.
-    """
+def check_calibration(spec: CalibrationSpec, hardware_id: str) -> None:
+    """Raises CapplanError for another accelerator: the file's factors mean nothing here."""
     if spec.hardware != hardware_id:
         raise CapplanError(
             f"--calibration is of {spec.hardware}, this is {hardware_id}",
             hint="calibrate this accelerator, or leave --calibration out",
         )
-    if engine is not None and engine != spec.engine:
-        return (f"calibrated under {spec.engine}, planned for {engine}",)
-    return ()
+
+
+def calibration_for(
+    spec: CalibrationSpec, model_id: str, engine: str
+) -> tuple[Calibration, tuple[str, ...]]:
+    """As it holds for a model under an engine, and notes where the file speaks of others.
+
+    What the accelerator reaches holds for other models and engines, the band then being no
+    narrower than without; times beside an engine's profile are that engine's alone.
+    """
+    found, notes, unlike = calibration_of(spec), [], []
+    if model_id not in spec.models:
+        unlike.append(", ".join(spec.models))
+        notes.append(f"of {unlike[-1]}, not {model_id}: bands are not narrowed")
+    if engine != spec.engine:
+        found = replace(found, step_s=0.0, sequence_s=0.0)
+        unlike.append(spec.engine)
+        notes.append(
+            f"under {spec.engine}, not {engine}: its step and sequence times are left out, bands "
+            "are not narrowed"
+        )
+    if found.own is not None and unlike:
+        found = replace(found, own=replace(found.own, unlike=tuple(unlike)))
+    return found, tuple(notes)

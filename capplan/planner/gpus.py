@@ -170,7 +170,11 @@ def _bands(
     assert best is not None
 
     def key(utilisation: float) -> BandKey:
-        return band_key(question.model, question.hardware, BAND_ENGINE, sizing.tp, utilisation)
+        own = question.calibration.own
+        return band_key(
+            question.model, question.hardware, BAND_ENGINE, sizing.tp, utilisation,
+            own and own.at_tp(sizing.tp),
+        )  # fmt: skip
 
     most, rate = most_requests_per_s(question, best), question.workload.arrival_rate_per_s
     memory = bounds.num_gpus_memory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.kv_layout import KvSettings
 from capplan.performance.kv_pool import KvPool
 from capplan.specs.hardware import HardwareSpec
@@ -123,3 +124,4 @@ class Question:
     limits: Limits
     engine: EngineSettings
     fleet: FleetSettings
+    calibration: Calibration = UNCALIBRATED  # to one's own servers

@@ -43,7 +43,7 @@ class Replica:
         self.steps = StepModel(
             question.model,
             question.hardware,
-            derated_rates(question.hardware, tp),
+            question.calibration.rates(derated_rates(question.hardware, tp)),
             tp=tp,
             dtype=engine.dtype,
             kv_dtype=engine.kv_dtype,

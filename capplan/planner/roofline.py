@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from capplan.formulas.roofline import intensity_flop_per_byte, ridge_flop_per_byte
 from capplan.performance.bands import band_for, band_key
 from capplan.performance.batch import Batch, Chunk
+from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.rates import Rates, derated_rates, ideal_rates
 from capplan.performance.step import StepModel
 from capplan.planner.bands import BAND_ENGINE
@@ -26,6 +27,7 @@ def roofline(
     kv_dtype: str,
     batches: Sequence[int],
     contexts: Sequence[int],
+    calibration: Calibration = UNCALIBRATED,
 ) -> RooflineResult:
     """Points for each context and batch: one prompt's prefill, and one decode step.
 
@@ -35,9 +37,11 @@ def roofline(
     def at(rates: Rates) -> StepModel:
         return StepModel(model, hardware, rates, tp=tp, dtype=dtype, kv_dtype=kv_dtype)
 
-    ideal, derated = at(ideal_rates(hardware)), at(derated_rates(hardware, tp))
+    ideal = at(ideal_rates(hardware))
+    derated = at(calibration.rates(derated_rates(hardware, tp)))
     # A step alone is most like those of a server at a light load.
-    key = band_key(model, hardware, BAND_ENGINE, tp, 0.0)
+    own = calibration.own and calibration.own.at_tp(tp)
+    key = band_key(model, hardware, BAND_ENGINE, tp, 0.0, own)
     ttft, tpot = band_for("ttft", key), band_for("tpot", key)
     points = [_prefill(ideal, derated, ttft, context) for context in contexts]
     points += [_decode(ideal, derated, tpot, n, context) for context in contexts for n in batches]

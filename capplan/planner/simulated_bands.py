@@ -32,10 +32,11 @@ def simulated_bands(
 
 def key_of(serving: Serving, utilisation: float) -> BandKey:
     """The kind of rows that a replica is like."""
-    deployment = serving.deployment
+    deployment, own = serving.deployment, serving.calibration.own
     return band_key(
-        deployment.model, deployment.hardware, serving.scheduler, deployment.num_gpus, utilisation
-    )
+        deployment.model, deployment.hardware, serving.scheduler, deployment.num_gpus, utilisation,
+        own and own.at_tp(deployment.tp),
+    )  # fmt: skip
 
 
 def requests_per_s_when_full(serving: Serving, result: SimulateResult) -> float:

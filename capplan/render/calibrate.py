@@ -11,6 +11,7 @@ from capplan.results.calibration import (
     CalibrateInputs,
     CalibrationResult,
     FigureErrors,
+    OwnErrorRange,
     ParameterLearnt,
 )
 
@@ -21,6 +22,7 @@ _MEANING = {
     "step_s": "time a step, beside the model's",
     "sequence_s": "time a running sequence and step, beside the model's",
 }
+_FIGURES = {"tpot": "TPOT", "ttft": "TTFT", "ttft_p99": "TTFT P99", "throughput": "throughput"}
 _MOST_REMARKS = 12
 
 
@@ -32,6 +34,8 @@ def screen(
     result: CalibrationResult, inputs: CalibrateInputs, assumptions: Sequence[Assumption]
 ) -> Screen:
     tables = [_errors(result), _parameters(result.parameters)]
+    if result.bands:
+        tables.append(_bands(result.bands))
     if result.remarks:
         tables.append(_remarks("Set aside or held back", result.remarks[:_MOST_REMARKS]))
     if result.skipped:
@@ -70,6 +74,22 @@ def _errors(result: CalibrationResult) -> Table:
         columns,
         [[getattr(row, column.key) for column in columns] for row in rows],
         note="Left out: each run predicted by a fit to the others.",
+    )
+
+
+def _bands(ranges: Sequence[OwnErrorRange]) -> Table:
+    columns = (
+        Column("figure", "figure", lambda key: _FIGURES[key], right=False),
+        Column("loaded", "load", lambda full: "from 85 %" if full else "below 85 %", right=False),
+        Column("num_runs", "runs", shows.count),
+        Column("low_ratio", "from", _plain),
+        Column("high_ratio", "to", _plain),
+    )
+    return Table(
+        "Measured / predicted of left-out runs",
+        columns,
+        [[getattr(row, column.key) for column in columns] for row in ranges],
+        note="With --calibration the error bands of every command are drawn towards these.",
     )
 
 

@@ -10,7 +10,9 @@ class ErrorBand:
     """Four of five measurements like this one lay within ``low`` to ``high`` x the prediction.
 
     ``num_rows`` measured rows are behind it, those of ``like``. Where nothing like it was
-    measured the widest band stands, and ``is_measured`` is False.
+    measured the widest band stands, and ``is_measured`` is False. Of a calibration the errors of
+    ``num_own_runs`` left-out runs have a share of ``own_fraction`` in it; where those are of other
+    servers (``own_unlike``: of which), they only widen it.
     """
 
     figure: str  # "tpot", "ttft", "ttft_p99", "throughput"
@@ -20,6 +22,9 @@ class ErrorBand:
     num_rows: int
     like: str
     is_measured: bool
+    num_own_runs: int = 0
+    own_fraction: float = 0.0
+    own_unlike: str | None = None
 
     def around(self, value: float) -> tuple[float, float]:
         """The band of a predicted value, in its unit."""
@@ -28,9 +33,15 @@ class ErrorBand:
     @property
     def words(self) -> str:
         """What the band rests on, for a screen."""
+        table = f"{self.num_rows:,} measured rows of {self.like}"
         if not self.is_measured:
-            return f"not measured: the widest of {self.num_rows:,} rows"
-        return f"{self.num_rows:,} measured rows of {self.like}"
+            table = f"not measured: the widest of {self.num_rows:,} rows"
+        if not self.num_own_runs:
+            return table
+        runs = f"{self.num_own_runs:,} of your runs"
+        if self.own_unlike is not None:
+            return f"{table}; {runs}, of {self.own_unlike}, do not narrow it"
+        return f"{runs} ({self.own_fraction:.0%}) and {table} ({1 - self.own_fraction:.0%})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +62,7 @@ class BandedFigure:
     cell: str
     is_measured: bool
     words: str
+    own_runs: int = 0  # of a calibration
 
     @classmethod
     def of(cls, figure: str, statistic: str, value: float, band: ErrorBand) -> BandedFigure:
@@ -69,5 +81,5 @@ class BandedFigure:
         """A figure made of several, or held by something else; ``band`` is the main one."""
         return cls(
             figure, statistic, value, *limits, band.coverage_fraction, band.num_rows, band.like,
-            band.is_measured, band.words,
+            band.is_measured, band.words, band.num_own_runs,
         )  # fmt: skip

@@ -39,6 +39,21 @@ class FigureErrors:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnErrorRange:
+    """Between which factors measured / predicted lay of left-out runs at one kind of load.
+
+    ``loaded``: at 85 % of what the server can carry, or above. Commands that take the calibration
+    draw their error bands towards it.
+    """
+
+    figure: str  # tpot | ttft | ttft_p99 | throughput
+    loaded: bool
+    num_runs: int
+    low_ratio: float
+    high_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunRemark:
     run: str
     remark: str
@@ -60,3 +75,4 @@ class CalibrationResult:
     remarks: tuple[RunRemark, ...]  # set aside, held back as outliers
     skipped: tuple[RunRemark, ...]
     written: str | None
+    bands: tuple[OwnErrorRange, ...]

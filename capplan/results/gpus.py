@@ -51,6 +51,7 @@ class GpusInputs:
     price_factor: float
     idle_power_fraction: float
     replica_output_tokens_per_s: float | None
+    calibration: str | None = None  # a file
 
 
 @dataclass(frozen=True, slots=True)

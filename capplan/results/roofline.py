@@ -18,6 +18,7 @@ class RooflineInputs:
     tp: int
     batches: tuple[int, ...]
     context_tokens: tuple[int, ...]
+    calibration: str | None = None  # a file
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class SimulateInputs:
     enable_chunked_prefill: bool
     async_scheduling: bool
     slo_percentile: float | None  # None: each limit has its own
+    calibration: str | None = None  # a file
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Strict, model_validator
 
 from capplan.specs.documents import read_yaml
+from capplan.specs.error_bands import Figure, Ratio
 from capplan.specs.fields import Count, Flag, Spec, SpecError, Text, validate
 
 # Beyond these no server is measured: a factor of three is another machine.
@@ -46,6 +47,16 @@ class CalibrationErrors(Spec):
     left_out: Share  # of each run predicted by a fit to all the others
 
 
+class OwnErrorsSpec(Spec):
+    """Between which factors measured / predicted lay: runs left out, at one kind of load."""
+
+    figure: Figure
+    loaded: Flag  # at 85 % of what the server can carry, or above
+    runs: Count
+    low: Ratio
+    high: Ratio
+
+
 class CalibrationSpec(Spec):
     """What the factors were fitted on, and how well they did on runs that were left out."""
 
@@ -61,6 +72,7 @@ class CalibrationSpec(Spec):
     step_us: FittedTime
     sequence_us: FittedTime
     errors: CalibrationErrors
+    bands: tuple[OwnErrorsSpec, ...] = ()  # older files have none
 
     @model_validator(mode="after")
     def _ordered(self) -> CalibrationSpec:

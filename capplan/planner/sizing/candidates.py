@@ -205,7 +205,10 @@ def _servings(
             enable_prefix_caching=caching if caching is not None else engine.enable_prefix_caching,
         )
         deployment = Deployment(model, hardware, own, tp)
-        yield Serving(model_id, question.hardware_id, deployment, 1, ep=tp if spread else 1)
+        yield Serving(
+            model_id, question.hardware_id, deployment, 1, ep=tp if spread else 1,
+            calibration=question.calibration,
+        )  # fmt: skip
 
 
 def _candidate(question: Question, serving: Serving, slo_e2e_s: float | None) -> Candidate:

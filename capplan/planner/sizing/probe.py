@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from capplan.planner.engine_loop import open_engine
@@ -80,6 +80,7 @@ class Probe:
             repr((deployment.tp, deployment.engine.pp, deployment.engine.dp, serving.ep)),
             repr((deployment.engine.dtype, deployment.engine.kv_dtype)),
             repr(serving.overheads),
+            repr(replace(serving.calibration, own=None)),
             repr(self.routing),
             self.demand.identity,
         )
