@@ -10,9 +10,7 @@ from capplan.cli.completion import schema_names
 
 Texts = list[str] | None
 
-Paths = Annotated[
-    Texts, typer.Argument(metavar="[PATH]...", help="Files and folders [default: .].")
-]
+Paths = Annotated[Texts, typer.Argument(metavar="PATH", help="Files and folders [default: .].")]
 Config = Annotated[
     str | None,
     typer.Option("--config", metavar="FILE", help="Instead of the nearest .capplan.yaml."),
@@ -72,7 +70,7 @@ Explain = Annotated[
 SchemaName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]",
+        metavar="NAME",
         autocompletion=schema_names,
         help="plan, config, or an output: gpus, capplan.gpus/1, ...; all without.",
     ),

@@ -284,7 +284,7 @@ Jobs = Annotated[Text, option("--jobs", "N", "Processes [default: one a processo
 ResultFiles = Annotated[
     list[str],
     typer.Argument(
-        metavar="RESULTS...",
+        metavar="RESULTS",
         help="Result files of vllm bench, SGLang, guidellm, aiperf, genai-perf, inference-perf; "
         "folders of them; or a CSV of measured runs.",
     ),
@@ -358,6 +358,24 @@ ReadRate = Annotated[
 ExampleOutput = Annotated[
     Text, option("--output", "FILE", "The file to write [default: NAME.yaml].")
 ]
-ModelName = Annotated[str, typer.Argument(autocompletion=completion.model_names)]
-HardwareName = Annotated[str, typer.Argument(autocompletion=completion.hardware_names)]
-ExampleName = Annotated[str, typer.Argument(autocompletion=completion.example_names)]
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", autocompletion=completion.model_names,
+        help="Of `capplan models list`, a Hugging Face id, a YAML file, or a config.json.",
+    ),
+]  # fmt: skip
+HardwareName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", autocompletion=completion.hardware_names,
+        help="Of `capplan hardware list`, or a YAML file.",
+    ),
+]  # fmt: skip
+ExampleName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", autocompletion=completion.example_names,
+        help="Of `capplan examples list`.",
+    ),
+]  # fmt: skip
