@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from capplan.cli.commands import catalogue, checking, measuring, planning, simulation
+from capplan.cli.commands import catalogue, checking, measuring, planning, reporting, simulation
 
 # Plain help: rich markup would cost more than the rest of `capplan --help` together.
 app = typer.Typer(
@@ -63,6 +63,7 @@ app.command(
         "allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": [],
     },
 )(simulation.explain_command)  # fmt: skip
+app.command()(reporting.report)
 app.command()(measuring.accuracy)
 app.command()(measuring.calibrate)
 app.command()(catalogue.schema)

@@ -40,15 +40,19 @@ def emit_answer(form: str, question: Question, answer: GpusPlan, model: str) -> 
     if not answer.feasible:
         env.stderr.write(f"no plan to emit: no number of {answer.hardware} is enough\n")
         return EXIT_NO
+    env.stdout.write(emitted_text(form, question, answer, model))
+    return EXIT_FINE
+
+
+def emitted_text(form: str, question: Question, answer: GpusPlan, model: str) -> str:
+    """How a feasible answer is run; raises CapplanError where the format has no words for it."""
     engine = _ENGINE_OF.get(form, "vllm")
     mapping = plan_mapping(question, answer, model, engine=engine)
     if form == "plan":
-        env.stdout.write(document(mapping, _plan_notes(question)))
-        return EXIT_FINE
+        return document(mapping, _plan_notes(question))
     names = Names(model, answer.hardware)
     launch = launch_of(plan_of(mapping), question.model, question.hardware, names)
-    env.stdout.write(launch_text(form, launch))
-    return EXIT_FINE
+    return launch_text(form, launch)
 
 
 def _plan_notes(question: Question) -> list[str]:

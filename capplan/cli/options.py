@@ -245,7 +245,8 @@ Name = Annotated[
     Text, option("--name", "NAME", "The model's name [default: as the config or its folder].")
 ]
 Output = Annotated[
-    Text, option("--output", "FILE", "A new file to write to [default: standard output].")
+    Text,
+    option("--output", "FILE", "A new file to write to [default: standard output].", also="-o"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)]
 Format = Annotated[

@@ -68,7 +68,7 @@ def _level_row(level: ServiceLevel) -> tuple[object, ...]:
     return (level.met, name, level.predicted_s, interval, level.limit_s, headroom)
 
 
-def kinds_table(sizing: Sizing, several: bool) -> Table:
+def kinds_table(sizing: Sizing, several: bool, most: int = MOST_KINDS) -> Table:
     """Every kind that was looked at: what it sustains, or why not."""
     columns = [
         Column("kind", "replica", right=False),
@@ -79,7 +79,7 @@ def kinds_table(sizing: Sizing, several: bool) -> Table:
         Column("usd_per_hour", "$/hour", shows.money),
         Column("words", "", right=False, prose=True),
     ]
-    shown = sizing.kinds[:MOST_KINDS]
+    shown = sizing.kinds[:most]
     rows = [
         (
             kind_name(kind, sizing.kinds, several),
@@ -224,29 +224,36 @@ def months_table(sizing: Sizing) -> Table:
 
 def proof_notes(result: GpusResult, rate_per_s: float) -> list[str]:
     """Margins, and what happens when a replica dies."""
+    return [text for _, text in proof_parts(result, rate_per_s)]
+
+
+def proof_parts(result: GpusResult, rate_per_s: float) -> list[tuple[str, str]]:
+    """The same, each with a heading."""
     sizing = result.sizing
     if sizing is None or sizing.proof is None or result.sustained is None:
         return []
     proof, sustained = sizing.proof, result.sustained
-    notes = []
+    parts = []
     if proof.num_added:
-        notes.append(
+        text = (
             f"{shows.plural(proof.num_added, 'replica')} beyond what was sized: with fewer the "
             "simulated fleet missed a limit."
         )
+        parts.append(("Added by the proof", text))
     binding = limit_name(sustained.binding)
     whole = sustained.requests_per_s * proof.num_replicas
-    notes.append(
+    text = (
         f"A replica sustains {shows.rate(sustained.requests_per_s)} within all limits; {binding} "
         f"fails at {shows.rate(sustained.fails_at_per_s)}. The fleet is sized for "
         f"{shows.rate(whole)}, {shows.share(whole / rate_per_s - 1)} over the traffic; without "
         f"limits it saturates at {shows.rate(proof.saturates_at_per_s)}."
     )
+    parts.append(("Headroom", text))
     if proof.loss is not None:
-        notes.append(_loss(proof.loss))
+        parts.append(("One replica dead", _loss(proof.loss)))
     if sizing.availability is not None:
-        notes.append(_availability(sizing.availability))
-    return notes
+        parts.append(("Spares", _availability(sizing.availability)))
+    return parts
 
 
 def _availability(found: Availability) -> str:

@@ -1,0 +1,202 @@
+"""`capplan report`: the answer of `capplan gpus` and all that stands behind it, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from capplan.cli.command_line import command_line
+from capplan.cli.emit import emitted_text
+from capplan.cli.environment import environment
+from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
+from capplan.cli.files import write_new
+from capplan.cli.gpus import as_served, asked_and_answered
+from capplan.cli.gpus_asked import GpusOptions
+from capplan.cli.inputs import Inputs
+from capplan.cli.options import picked
+from capplan.cli.report_run import fleet_run, why_not
+from capplan.cli.roofline import DEFAULT_BATCHES
+from capplan.errors import CapplanError, did_you_mean
+from capplan.planner.explain.gpus import explain_gpus
+from capplan.planner.gpus import plan_fleet
+from capplan.planner.question import Question
+from capplan.planner.roofline import roofline
+from capplan.render.new_file import check_new_file
+from capplan.results.explanation import Explanation
+from capplan.results.gpus import GpusInputs, GpusResult
+from capplan.results.report import FleetRun, Report, ReportCommand, ReportText
+from capplan.results.roofline import RooflineResult
+
+_SHELL = "One replica, for a shell"
+_OTHER_ENGINES = {"sglang": "sglang", "tensorrt-llm": "trtllm"}
+_SUFFIXES = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
+
+
+def answer(texts: Mapping[str, Any], output: str | None, form: str | None) -> int:
+    """Answer, write the document, and return the exit code of the answer."""
+    chosen = _format(form, output)
+    if output is not None:
+        check_new_file(
+            output, "--output", _SUFFIXES[chosen], hint=f"name it report{_SUFFIXES[chosen][0]}"
+        )
+    if chosen == "html":
+        from capplan.render.report.html import check_extra
+
+        check_extra()
+    report = _report(texts)
+    text = _written(report, chosen)
+    if output is None:
+        environment().stdout.write(text)
+    else:
+        write_new(Path(output), text)
+        environment().stderr.write(f"wrote {output}\n")
+    return EXIT_FINE if report.answer.feasible else EXIT_NO
+
+
+def _format(form: str | None, output: str | None) -> str:
+    """As asked; else by the file's ending; else HTML."""
+    if form is not None and form not in _SUFFIXES:
+        hint = did_you_mean(form[:40], [*_SUFFIXES]) or f"one of: {', '.join(_SUFFIXES)}"
+        raise CapplanError(f"--format: `{form[:40]}` is not a format", hint=hint)
+    if form is None and output is not None and output.lower().endswith(_SUFFIXES["markdown"]):
+        return "markdown"
+    return form or "html"
+
+
+def _written(report: Report, form: str) -> str:
+    from capplan.render.report.content import page_of
+    from capplan.render.report.pictures import pictures_of
+
+    page = page_of(report, pictures_of(report))
+    if form == "markdown":
+        from capplan.render.report.markdown import markdown
+
+        return markdown(page)
+    from capplan.render.report.html import html
+
+    return html(page)
+
+
+def _report(texts: Mapping[str, Any]) -> Report:
+    options, inputs = picked(GpusOptions, texts), Inputs()
+    question, said, result = asked_and_answered(options, inputs)
+    served = as_served(question, result)
+    left_out: list[str] = []
+    run = _run(options, said, result, left_out)
+    launches = _launches(served, said, result, left_out)
+    context = served.workload.context_tokens
+    return Report(
+        question=said,
+        answer=result,
+        assumptions=tuple(inputs.assumptions),
+        explanation=_explained(question, result),
+        roofline=_roofline(served, result),
+        run=run,
+        launches=launches,
+        commands=_commands(texts, said, result, run, context),
+        left_out=tuple(left_out),
+        version=_version(),
+    )
+
+
+def _run(
+    options: GpusOptions, said: GpusInputs, result: GpusResult, left_out: list[str]
+) -> FleetRun | None:
+    reason = why_not(result)
+    if reason is None:
+        try:
+            return fleet_run(options, said, result)
+        except CapplanError as error:  # what the search takes and the simulation does not
+            reason = error.message
+    left_out.append(f"the simulated requests: {reason}")
+    return None
+
+
+def _forms(result: GpusResult) -> tuple[tuple[str, str], ...]:
+    """Formats of `--emit` for the engine of the answer, and what each is."""
+    engine = result.served_as.engine.lower() if result.served_as else "vllm"
+    for name, form in _OTHER_ENGINES.items():
+        if engine.startswith(name):
+            return ((form, _SHELL),)
+    return (
+        ("vllm", _SHELL),
+        ("plan", "plan.yaml, for capplan simulate and check"),
+        ("kubernetes", "Kubernetes (YAML)"),
+    )
+
+
+def _launches(
+    question: Question, said: GpusInputs, result: GpusResult, left_out: list[str]
+) -> tuple[ReportText, ...]:
+    """The command line of a server, the manifest, the plan: those that there are words for."""
+    found = []
+    if result.feasible:
+        for form, name in _forms(result):
+            try:
+                text = emitted_text(form, question, result, said.model)
+            except CapplanError as error:
+                left_out.append(f"{name}: {error.message}")
+            else:
+                found.append(ReportText(name, text))
+    return tuple(found)
+
+
+def _explained(question: Question, result: GpusResult) -> Explanation:
+    """The arithmetic of the bounds, at the degree of the answer."""
+    own = replace(question, engine=replace(question.engine, tp=result.tp or question.engine.tp))
+    return explain_gpus(own, plan_fleet([own]))
+
+
+def _roofline(question: Question, result: GpusResult) -> RooflineResult:
+    engine = question.engine
+    return roofline(
+        question.model,
+        question.hardware_id,
+        question.hardware,
+        tp=result.tp or engine.tp or 1,
+        dtype=engine.dtype,
+        kv_dtype=engine.kv_dtype,
+        batches=[int(text) for text in DEFAULT_BATCHES.split(",")],
+        contexts=[question.workload.context_tokens],
+    )
+
+
+def _commands(
+    texts: Mapping[str, Any],
+    said: GpusInputs,
+    result: GpusResult,
+    run: FleetRun | None,
+    context: int,
+) -> tuple[ReportCommand, ...]:
+    given = {name: value for name, value in texts.items() if value is not None}
+    for name in ("verify", "cache"):  # on, unless it was switched off
+        if given.get(name):
+            del given[name]
+    one = {"model": said.model, "hardware": result.hardware}
+    tp = str(result.tp or said.tp or 1)
+    found = [
+        ReportCommand("this report", command_line("report", given, "--output report.html")),
+        ReportCommand("its answer, on a terminal", command_line("gpus", given)),
+        ReportCommand("its formulas", command_line("explain gpus", given)),
+    ]
+    if result.feasible:
+        for form, _ in _forms(result):
+            line = command_line("gpus", given, f"--emit {form}")
+            found.append(ReportCommand(f"what to run: {form}", line))
+    if run is not None:
+        found.append(ReportCommand("the fleet, simulated", run.command))
+    roof = command_line("roofline", {**one, "tp": tp, "context": str(context)})
+    found.append(ReportCommand("the roofline", roof))
+    found.append(ReportCommand("its memory", command_line("kv", {**one, "tp": tp})))
+    return tuple(found)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("capplan")
+    except PackageNotFoundError:
+        return "from a checkout"

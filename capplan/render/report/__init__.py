@@ -1,0 +1,1 @@
+"""The document of `capplan report`: its content, and its two forms, HTML and markdown."""

@@ -1,0 +1,116 @@
+"""What a meeting reads first: the answer in figures, and whether it is safe."""
+
+from __future__ import annotations
+
+from capplan.render import shows
+from capplan.render.bands import GPUS, NAMES, band_text, coverage, find_band
+from capplan.render.report.page import Block, Tile, Tiles, Words
+from capplan.render.sizing import limit_name
+from capplan.results.bands import BandedFigure
+from capplan.results.gpus import GpusPlan, GpusResult, ServiceLevel
+
+
+def top_of(result: GpusResult) -> list[Block]:
+    """The verdict in a sentence or two, and tiles."""
+    if not result.feasible:
+        return [Words([f"✗ No number of GPUs is enough. {result.why or ''}".strip()], "bad")]
+    tiles = [_gpus(result)]
+    if result.cost is not None:
+        tiles.append(_bill(result))
+    tiles += [_level(level, result) for level in result.service_levels]
+    tiles.append(_binding(result))
+    return [*verdict(result), Tiles(tiles)]
+
+
+def verdict(result: GpusResult) -> list[Block]:
+    """Met or missed; and where the error band leaves it open."""
+    words: list[Block] = []
+    missed = [_name(level) for level in result.service_levels if not level.met]
+    how = "in the simulation of the whole fleet" if result.sizing else "as a mean, without queues"
+    if missed:
+        words.append(Words([f"✗ Missed {how}: {', '.join(missed)}."], "bad"))
+    elif result.service_levels:
+        words.append(Words([f"✓ Every limit holds {how}."], "good"))
+    inside = [_name(level) for level in result.service_levels if _is_open(level, result)]
+    if inside:
+        limits, lie = ("limit of", "lies") if len(inside) == 1 else ("limits of", "lie")
+        text = (
+            f"? The {limits} {' and '.join(inside)} {lie} within the {coverage(result.bands)} "
+            "error band: measure one replica before the fleet is bought."
+        )
+        words.append(Words([text], "open"))
+    far = [band for band in result.bands if not band.is_measured]
+    if far:
+        names = ", ".join(dict.fromkeys(NAMES[band.figure] for band in far))
+        text = (
+            f"? Nothing like this deployment was ever measured ({names}): the widest band stands."
+        )
+        words.append(Words([text], "open"))
+    return words
+
+
+def _gpus(result: GpusResult) -> Tile:
+    assert result.num_replicas is not None
+    assert result.num_nodes is not None
+    replicas = shows.plural(result.num_replicas, "replica")
+    note = (
+        f"{result.hardware}: {result.num_gpus} carry the load ({replicas} x TP {result.tp}), "
+        f"{shows.plural(result.num_spare_replicas, 'spare replica')}, "
+        f"{shows.plural(result.num_nodes, 'whole node')} of {result.gpus_per_node}"
+    )
+    band = find_band(result.bands, GPUS, "mean")
+    tone = "plain"
+    if band is not None:
+        note += f"; {coverage([band])} band of the {result.num_gpus}: {band_text(band)}"
+        tone = "open" if band.high > (result.num_gpus_rounded or 0) else "plain"
+    return Tile("GPUs to get", shows.count(result.num_gpus_rounded or 0), note, tone)
+
+
+def _bill(result: GpusResult) -> Tile:
+    cost = result.cost
+    assert cost is not None
+    note = (
+        f"{shows.money(cost.usd_per_month)} a month; "
+        f"{shows.money(cost.usd_per_million_tokens)} per 1M tokens, prompt and output alike; "
+        f"{shows.money(cost.usd_per_gpu_hour)}/GPU-hour: {cost.source}"
+    )
+    return Tile("Bill", f"{shows.money(cost.usd_per_hour)}/hour", note)
+
+
+def _level(level: ServiceLevel, result: GpusResult) -> Tile:
+    band = _band(level, result)
+    value = "saturated" if level.predicted_s is None else shows.duration(level.predicted_s)
+    tone = "bad" if not level.met else "open" if _is_open(level, result) else "good"
+    mark = {"bad": "✗ missed", "open": "✓ met, but within the band", "good": "✓ met"}[tone]
+    note = f"limit {shows.duration(level.limit_s)}: {mark}"
+    if band is not None:
+        note += f"; {coverage([band])} band {band_text(band)}"
+    return Tile(_name(level), value, note, tone)
+
+
+def _binding(result: GpusResult) -> Tile:
+    if result.sustained is None:
+        limit = f"a bound; the limit is {limit_name(result.binding_limit)}"
+        return Tile("What binds", result.binding, limit)
+    sustained = result.sustained
+    note = (
+        f"a replica sustains {shows.rate(sustained.requests_per_s)}; at "
+        f"{shows.rate(sustained.fails_at_per_s)} it fails"
+    )
+    return Tile("What binds", limit_name(sustained.binding), note)
+
+
+def _name(level: ServiceLevel) -> str:
+    statistic = "mean" if level.percentile is None else f"P{level.percentile:g}"
+    return f"{level.name} {statistic}" + (f" of {level.kind}" if level.kind else "")
+
+
+def _band(level: ServiceLevel, plan: GpusPlan) -> BandedFigure | None:
+    statistic = "mean" if level.percentile is None else f"P{level.percentile:g}"
+    found = (b for b in plan.bands if (NAMES[b.figure], b.statistic) == (level.name, statistic))
+    return None if level.kind else next(found, None)
+
+
+def _is_open(level: ServiceLevel, plan: GpusPlan) -> bool:
+    band = _band(level, plan)
+    return level.met and band is not None and band.low <= level.limit_s <= band.high
