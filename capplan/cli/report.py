@@ -160,6 +160,7 @@ def _roofline(question: Question, result: GpusResult) -> RooflineResult:
         kv_dtype=engine.kv_dtype,
         batches=[int(text) for text in DEFAULT_BATCHES.split(",")],
         contexts=[question.workload.context_tokens],
+        calibration=question.calibration,
     )
 
 
@@ -187,7 +188,8 @@ def _commands(
             found.append(ReportCommand(f"what to run: {form}", line))
     if run is not None:
         found.append(ReportCommand("the fleet, simulated", run.command))
-    roof = command_line("roofline", {**one, "tp": tp, "context": str(context)})
+    asked = {**one, "tp": tp, "context": str(context), "calibration": texts.get("calibration")}
+    roof = command_line("roofline", asked)
     found.append(ReportCommand("the roofline", roof))
     found.append(ReportCommand("its memory", command_line("kv", {**one, "tp": tp})))
     return tuple(found)

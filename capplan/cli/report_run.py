@@ -18,7 +18,7 @@ NUM_REQUESTS = 4000  # a P99 needs a thousand; the plots want a picture, not a p
 # What both commands are told in the same words.
 _SAME = (
     "plan", "trace", "arrivals", "seed", "engine", "engine_version", "gpu_memory", "block_size",
-    "async_scheduling", "slo_goodput",
+    "async_scheduling", "slo_goodput", "calibration",
 )  # fmt: skip
 
 
