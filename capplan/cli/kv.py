@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.kv_engine import assume_defaults, engine_of
 from capplan.cli.kv_lengths import read_lengths
 from capplan.cli.kv_options import KvOptions
 from capplan.cli.output import show
+from capplan.cli.plots import PlotOption
 from capplan.planner.kv import KvQuestion, kv_answer
 from capplan.planner.kv_advice import advise
 from capplan.render.screen import Screen
 from capplan.results.kv import KvInputs, KvResult
+
+if TYPE_CHECKING:  # only where it is drawn
+    from capplan.render.plots.chart import Plot
 
 SCHEMA = "capplan.kv/1"
 DEFAULT_CONTEXT_TOKENS = 8192
@@ -23,17 +26,14 @@ DEFAULT_LENGTHS = "lognormal:1280,0.8"
 
 
 def answer(options: KvOptions, plot: str | None, as_json: bool, form: str) -> int:
-    """Answer, print, plot to a file where asked, and return the exit code.
+    """Answer, print, plot where asked, and return the exit code.
 
     1 where the user named an accelerator and not one sequence fits it, or asked for a length
     with which the engine would not start. That a request of the model's own context does not
     fit is only said. With a log, 0: it is the comparison that was asked for.
     """
     inputs = Inputs()
-    if plot is not None:
-        from capplan.render.plot_file import check_file
-
-        check_file(plot)
+    drawing = PlotOption.of(plot, "blocks.svg", as_json=as_json, form=form)
     _, asked, result = asked_and_answered(options, inputs)
 
     def screen() -> Screen:
@@ -41,12 +41,12 @@ def answer(options: KvOptions, plot: str | None, as_json: bool, form: str) -> in
 
         return render(result, asked, inputs.assumptions)
 
-    if plot is not None:
-        from capplan.render.kv_file import write
+    def plots() -> list[Plot | None]:
+        from capplan.render.plots.blocks import blocks_plot
 
-        # First: an answer is whole, or there is none.
-        write(result, Path(plot))
-        environment().stderr.write(f"wrote {plot}\n")
+        return [blocks_plot(result)]
+
+    drawing.save(plots)
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE if is_fine(options, result) else EXIT_NO
 

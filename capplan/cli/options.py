@@ -236,7 +236,12 @@ StaticLength = Annotated[
         "What static pre-allocation gives each request [default: the longest].",
     ),
 ]  # fmt: skip
-Plot = Annotated[Text, option("--plot", "FILE", "Also draw to a .png or .svg file (extra `plot`).")]
+Plot = Annotated[
+    Text,
+    option(
+        "--plot", "FILE|-", "Also draw to a .png or .svg file (extra `plot`), or on the screen."
+    ),
+]
 ConfigFile = Annotated[
     str,
     typer.Argument(metavar="CONFIG.json", help="A Hugging Face config.json, or its folder."),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_INTERRUPTED, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
+from capplan.cli.plots import PlotOption
 from capplan.cli.progress import Progress
 from capplan.cli.simulation import MEASURES, Asked, ask
 from capplan.errors import CapplanError, did_you_mean
@@ -21,6 +21,9 @@ from capplan.render.screen import Screen
 from capplan.results.pareto import ParetoInputs
 from capplan.specs.percentiles import DEFAULT_SLO_PERCENTILE
 from capplan.specs.plan import read_plan
+
+if TYPE_CHECKING:  # only where it is drawn
+    from capplan.render.plots.chart import Plot
 
 SCHEMA = "capplan.pareto/1"
 DEFAULT_VALUES = {
@@ -37,11 +40,7 @@ MAX_VALUES = 64
 def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
     """Sweep, print, plot to a file where asked, and return the exit code."""
     inputs = Inputs()
-    plot = texts["plot"]
-    if plot is not None:
-        from capplan.render.plot_file import check_file
-
-        check_file(plot, "pareto.png")
+    drawing = PlotOption.of(texts["plot"], "pareto.png", as_json=as_json, form=form)
     sweep = _choice("--sweep", texts["sweep"], SWEEPS, "max_num_seqs")
     latency = _choice("--latency", texts["latency"], MEASURES, "ttft")
     said = any(texts[name] is not None for name in ("plan", "qps", "users", "trace"))
@@ -51,7 +50,9 @@ def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
     base = ask(texts, inputs, users=None if said or sweep in ("qps", "replicas") else DEFAULT_USERS)
     values = _values(texts, sweep, base, inputs)
     limits = base.question.limits
-    percentile = limits[0].percentile if limits else DEFAULT_SLO_PERCENTILE
+    own = next((limit for limit in limits if limit.key == latency), None)
+    judged = own or next(iter(limits), None)
+    percentile = judged.percentile if judged else DEFAULT_SLO_PERCENTILE
     swept = f"--{sweep.replace('_', '-')}"
     inputs.assumptions = [a for a in inputs.assumptions if a.option != swept]
     with Progress("simulating") as progress:
@@ -59,18 +60,20 @@ def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
             _question_at(texts, base, sweep, follow=follow), values,
             latency=latency, percentile=percentile, progress=progress,
         )  # fmt: skip
-    asked = ParetoInputs(sweep, tuple(values), latency, percentile, follow, base.inputs)
+    limit_s = own.limit_s if own else None
+    asked = ParetoInputs(sweep, tuple(values), latency, percentile, limit_s, follow, base.inputs)
 
     def screen() -> Screen:
         from capplan.render.pareto import screen as render
 
         return render(result, asked, inputs.assumptions)
 
-    if plot is not None:
-        from capplan.render.pareto_file import write
+    def plots() -> list[Plot | None]:
+        from capplan.render.plots.pareto import pareto_plot
 
-        write(result, asked, Path(plot))
-        environment().stderr.write(f"wrote {plot}\n")
+        return [pareto_plot(result, asked)]
+
+    drawing.save(plots)
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
     if result.interrupted:
         return EXIT_INTERRUPTED

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from capplan.cli.calibration import calibration_of
-from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
+from capplan.cli.plots import PlotOption
 from capplan.errors import CapplanError
 from capplan.planner.parallelism import check_tp
 from capplan.planner.roofline import roofline
@@ -17,9 +16,13 @@ from capplan.render.screen import Screen
 from capplan.results.roofline import RooflineInputs, RooflineResult
 from capplan.specs.engine_catalogue import DEFAULT_ENGINE
 
+if TYPE_CHECKING:  # only where it is drawn
+    from capplan.render.plots.chart import Plot
+
 SCHEMA = "capplan.roofline/1"
 DEFAULT_BATCHES = "1,8,32,128,256"
 MAX_POINTS = 1000
+MAX_ACCELERATORS = 6  # as many colours as are told apart
 DEFAULT_CONTEXTS = "2048,8192"
 
 
@@ -35,12 +38,9 @@ class RooflineOptions(NamedTuple):
 
 
 def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str) -> int:
-    """Answer, print, plot to a file where asked, and return the exit code."""
+    """Answer, print, plot where asked, and return the exit code."""
     inputs = Inputs()
-    if plot is not None:
-        from capplan.render.plot_file import check_file
-
-        check_file(plot)
+    drawing = PlotOption.of(plot, "roofline.svg", as_json=as_json, form=form)
     asked, result = asked_and_answered(options, inputs)
 
     def screen() -> Screen:
@@ -48,12 +48,12 @@ def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str)
 
         return render(result, asked, inputs.assumptions)
 
-    if plot is not None:
-        from capplan.render.roofline_file import write
+    def plots() -> list[Plot | None]:
+        from capplan.render.plots.roofline import roofline_plot
 
-        # First: an answer is whole, or there is none.
-        write(result, Path(plot))
-        environment().stderr.write(f"wrote {plot}\n")
+        return [roofline_plot(result.each)]
+
+    drawing.save(plots)
     show(SCHEMA, asked, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE
 
@@ -62,9 +62,15 @@ def asked_and_answered(
     options: RooflineOptions, inputs: Inputs
 ) -> tuple[RooflineInputs, RooflineResult]:
     """The question as shown, and its answer."""
-    model, hardware = inputs.model(options.model), inputs.hardware(options.hardware)
+    model, accelerators = inputs.model(options.model), inputs.hardware_list(options.hardware)
+    if len(accelerators) > MAX_ACCELERATORS:
+        raise CapplanError(
+            f"--hardware: {len(accelerators)} roofs are more than {MAX_ACCELERATORS}",
+            hint="name those to compare",
+        )
     tp = inputs.count("--tp", options.tp, 1, "tensor parallelism")
-    check_tp(model.spec, hardware.spec, tp)
+    for hardware in accelerators:
+        check_tp(model.spec, hardware.spec, tp)
     dtype = inputs.dtype(options.dtype, model.spec)
     batches = inputs.token_list("--batch", options.batch, DEFAULT_BATCHES, "decode batches")
     contexts = inputs.token_list("--context", options.context, DEFAULT_CONTEXTS, "contexts")
@@ -74,14 +80,19 @@ def asked_and_answered(
             hint="shorten --batch or --context",
         )
     kv_dtype = inputs.kv_dtype(options.kv_dtype, model.spec, dtype)
-    result = roofline(
-        model.spec, hardware.id, hardware.spec,
-        tp=tp, dtype=dtype, kv_dtype=kv_dtype, batches=batches, contexts=contexts,
-        calibration=calibration_of(
-            inputs, options.calibration, model.id, hardware.id, DEFAULT_ENGINE
-        ),
-    )  # fmt: skip
+    first, *beside = [
+        roofline(
+            model.spec, hardware.id, hardware.spec,
+            tp=tp, dtype=dtype, kv_dtype=kv_dtype, batches=batches, contexts=contexts,
+            calibration=calibration_of(
+                inputs, options.calibration, model.id, hardware.id, DEFAULT_ENGINE
+            ),
+        )
+        for hardware in accelerators
+    ]  # fmt: skip
+    names = tuple(each.hardware for each in beside)
     asked = RooflineInputs(
-        model.id, hardware.id, result.dtype, kv_dtype, tp, batches, contexts, options.calibration
-    )
-    return asked, result
+        model.id, first.hardware, first.dtype, kv_dtype, tp, batches, contexts,
+        options.calibration, names,
+    )  # fmt: skip
+    return asked, RooflineResult.of(first, beside)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_INTERRUPTED, EXIT_NO
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
+from capplan.cli.plots import PlotOption
 from capplan.cli.progress import Progress
-from capplan.cli.simulation import Asked, ask
+from capplan.cli.simulation import ask
 from capplan.planner.simulate import SimulateAnswer, simulate_plan
 from capplan.render.screen import Screen
+
+if TYPE_CHECKING:  # only where it is drawn
+    from capplan.render.plots.chart import Plot
 
 SCHEMA = "capplan.simulate/1"
 
@@ -26,8 +30,9 @@ def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
         if has_variants(texts["plan"]):
             return answer_side_by_side(texts, as_json, form)
     inputs = Inputs()
-    files = _Files(texts["records"], texts["timeline"], texts["plot"])
+    files = _Files(texts["records"], texts["timeline"])
     files.check()
+    drawing = PlotOption.of(texts["plot"], "simulation.png", as_json=as_json, form=form)
     asked = ask(texts, inputs)
     with Progress("simulating") as progress:
         found = simulate_plan(asked.question, progress, keep_timeline=files.timeline is not None)
@@ -35,9 +40,21 @@ def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
     def screen() -> Screen:
         from capplan.render.simulate import screen as render
 
-        return render(found.result, asked.inputs, inputs.assumptions)
+        drawn = render(found.result, asked.inputs, inputs.assumptions)
+        return drawing.shown(drawn, plots)
 
-    files.write(found, asked)
+    def plots() -> list[Plot | None]:
+        from capplan.render.plots.latencies import latencies_plot
+        from capplan.render.plots.load import load_plot
+
+        curves = found.curves()
+        return [
+            latencies_plot(found.result, curves, asked.inputs),
+            load_plot(found.result, curves, asked.inputs),
+        ]
+
+    files.write(found)
+    drawing.save(plots)
     show(SCHEMA, asked.inputs, inputs.assumptions, found.result, screen, as_json=as_json, form=form)
     if found.result.end == "interrupted":
         return EXIT_INTERRUPTED
@@ -49,7 +66,6 @@ class _Files(NamedTuple):
 
     records: str | None
     timeline: str | None
-    plot: str | None
 
     def check(self) -> None:
         """Refuse, before any work, what could not be written."""
@@ -61,12 +77,8 @@ class _Files(NamedTuple):
             check_new_file(self.records, "--records", SUFFIXES)
         if self.timeline is not None:
             check_new_file(self.timeline, "--timeline", (".json",))
-        if self.plot is not None:
-            from capplan.render.plot_file import check_file
 
-            check_file(self.plot, "simulation.png")
-
-    def write(self, found: SimulateAnswer, asked: Asked) -> None:
+    def write(self, found: SimulateAnswer) -> None:
         said = environment().stderr
         if self.records is not None:
             from capplan.render.simulate_records import write
@@ -81,8 +93,3 @@ class _Files(NamedTuple):
             write_timeline(timeline, Path(self.timeline))
             part = "" if timeline.is_whole else f": the first {timeline.until_s:.3g} s"
             said.write(f"wrote {self.timeline}{part}; open it in ui.perfetto.dev\n")
-        if self.plot is not None:
-            from capplan.render.simulate_plot import write as write_plot
-
-            write_plot(found.result, found.curves(), asked.inputs, Path(self.plot))
-            said.write(f"wrote {self.plot}\n")

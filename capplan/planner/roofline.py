@@ -12,7 +12,7 @@ from capplan.performance.rates import Rates, derated_rates, ideal_rates
 from capplan.performance.step import StepModel
 from capplan.planner.bands import BAND_ENGINE
 from capplan.results.bands import ErrorBand
-from capplan.results.roofline import RooflinePoint, RooflineResult
+from capplan.results.roofline import GpuRoofline, RooflinePoint
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
 
@@ -28,7 +28,7 @@ def roofline(
     batches: Sequence[int],
     contexts: Sequence[int],
     calibration: Calibration = UNCALIBRATED,
-) -> RooflineResult:
+) -> GpuRoofline:
     """Points for each context and batch: one prompt's prefill, and one decode step.
 
     Raises CapplanError when the accelerator cannot compute in the weights' format.
@@ -47,7 +47,7 @@ def roofline(
     points += [_decode(ideal, derated, tpot, n, context) for context in contexts for n in batches]
     peak = ideal.rates.flops_per_s[ideal.gemm_format]
     bandwidth = ideal.rates.bandwidth_bytes_per_s
-    return RooflineResult(
+    return GpuRoofline(
         hardware=hardware_id,
         model=model.name,
         dtype=ideal.weight_format,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from capplan.render import shows
 from capplan.render.kv_log import log_notes, log_tables
 from capplan.render.kv_memory import advice_table, memory_table, split_table, stage_table
-from capplan.render.kv_plot import plot
 from capplan.render.kv_pool import pool_tables
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
@@ -38,7 +37,7 @@ def screen(result: KvResult, inputs: KvInputs, assumptions: Sequence[Assumption]
         headline=_headline(result),
         tables=[table for table in tables if table],
         notes=[note for note in notes if note],
-        plot=lambda width: plot(result, width),
+        plot=lambda width: _plot(result, width),
         assumptions=assumptions,
         next_commands=[
             f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
@@ -207,3 +206,10 @@ def _held(result: KvResult) -> str:
         f" The pool holds {shows.plural(result.num_static_requests, 'such request')} static, "
         f"{used.num_requests:,} paged."
     )
+
+
+def _plot(result: KvResult, width: int) -> str:
+    from capplan.render.plots.blocks import blocks_plot
+    from capplan.render.plots.in_terminal import text_of
+
+    return text_of(blocks_plot(result), width)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from capplan.render import shows
 from capplan.render.bands import THROUGHPUT, bands_line
+from capplan.render.pareto_words import NAMES, finding, latency_name, value_name
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.service_levels import percentile_name
 from capplan.render.simulate import MODELLED, deployment, question
 from capplan.results.assumptions import Assumption
-from capplan.results.pareto import Knee, ParetoInputs, ParetoPoint, ParetoResult
-
-PLOT_HEIGHT = 18
-MAX_PLOT_WIDTH = 100
-NAMES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
+from capplan.results.pareto import ParetoInputs, ParetoPoint, ParetoResult
 
 
 def screen(result: ParetoResult, inputs: ParetoInputs, assumptions: Sequence[Assumption]) -> Screen:
@@ -23,22 +19,11 @@ def screen(result: ParetoResult, inputs: ParetoInputs, assumptions: Sequence[Ass
         headline=_headline(result, inputs),
         tables=[_points(result, inputs)],
         notes=_notes(result, inputs),
-        plot=(lambda width: _plot(result, inputs, min(width, MAX_PLOT_WIDTH)))
-        if len(_drawn(result, inputs)) > 1
-        else None,
+        plot=lambda width: _plot(result, inputs, width),
         assumptions=assumptions,
         next_commands=_next(result, inputs, assumptions),
         tsv=_for_programs(result),
     )
-
-
-def value_name(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) and value >= 10 else f"{value:g}"
-
-
-def latency_name(inputs: ParetoInputs) -> str:
-    """`TTFT P99`."""
-    return f"{NAMES[inputs.latency]} {percentile_name(inputs.percentile)}"
 
 
 def _headline(result: ParetoResult, inputs: ParetoInputs) -> str:
@@ -53,24 +38,7 @@ def _headline(result: ParetoResult, inputs: ParetoInputs) -> str:
     where = deployment(simulation)
     if inputs.sweep in ("tp", "replicas"):
         where = simulation.hardware
-    text = f"{simulation.model_name} on {where}, {who}:\n"
-    if result.knee is not None:
-        return text + sentence(result.knee, inputs)
-    if not result.frontier:
-        return text + f"no {inputs.sweep} gives a steady state."
-    if len(result.frontier) == 1:
-        best = value_name(result.frontier[0])
-        return text + f"{inputs.sweep} {best} is best in throughput and {latency_name(inputs)}."
-    return text + "throughput and latency rise together, without a knee."
-
-
-def sentence(knee: Knee, inputs: ParetoInputs) -> str:
-    """What an operator needs."""
-    gain, factor = shows.share(knee.throughput_gain_fraction), shows.number(knee.latency_factor)
-    return (
-        f"beyond {inputs.sweep} {value_name(knee.value)}, {gain} more throughput "
-        f"(at {value_name(knee.beyond)}) costs {factor} x {latency_name(inputs)}."
-    )
+    return f"{simulation.model_name} on {where}, {who}:\n{finding(result, inputs)}"
 
 
 def _points(result: ParetoResult, inputs: ParetoInputs) -> Table:
@@ -159,49 +127,11 @@ def _next(
     return [f"capplan simulate {what}--{option} {value:g}{users}"]
 
 
-def _drawn(result: ParetoResult, inputs: ParetoInputs) -> list[tuple[ParetoPoint, float]]:
-    """Points with a latency to draw."""
-    found = []
-    for point in result.points:
-        latency: float | None = getattr(point, f"{inputs.latency}_s")
-        if latency is not None and latency > 0:
-            found.append((point, latency))
-    return found
-
-
 def _plot(result: ParetoResult, inputs: ParetoInputs, width: int) -> str:
-    """Latency (logarithmic) over throughput; the knee is a K."""
-    import plotext  # a tenth of a second, and only people look at it
+    from capplan.render.plots.in_terminal import texts_of
+    from capplan.render.plots.pareto import pareto_plot
 
-    points = _drawn(result, inputs)
-    plotext.terminal.limit(width=False, height=False)  # the width is ours to choose
-    figure = plotext.figure
-    figure.clear()
-    figure.plot_size(width, PLOT_HEIGHT)
-    across = [point.output_tokens_per_s_per_gpu for point, _ in points]
-    up = [math.log10(latency) for _, latency in points]
-    margin = 0.06 * (max(up) - min(up) or 1.0)
-    ruler = figure.ruler("y")
-    low, high = min(up) - margin, max(up) + margin
-    ruler.lim(low, high)
-    ticks = [low + (high - low) * i / 4 for i in range(5)]
-    ruler.ticks(ticks, [shows.duration(10**tick) for tick in ticks])
-    most = 1.05 * max(across)
-    figure.ruler("x").lim(0, most)
-    places = [most * i / 5 for i in range(6)]
-    figure.ruler("x").ticks(places, [shows.tokens(float(f"{place:.2g}")) for place in places])
-    on = [(x, y) for (p, _), x, y in zip(points, across, up, strict=True) if p.on_frontier]
-    on.sort()
-    if len(on) > 1:
-        figure.draw(figure.signal([x for x, _ in on], [y for _, y in on], marker=".").lines(True))
-    for (point, _), x, y in zip(points, across, up, strict=True):
-        is_knee = result.knee is not None and point.value == result.knee.value
-        mark = "K" if is_knee else "o" if point.on_frontier else "x"
-        figure.draw(figure.signal([x], [y], marker=mark).lines(False))
-    figure.label("output tokens/s a GPU   (o frontier, K knee, x beaten)", "x")
-    drawn = plotext.uncolorize(str(figure.build()))
-    lines = [line.rstrip() for line in drawn.splitlines()]
-    return "\n".join([latency_name(inputs), *(line for line in lines if line)])
+    return texts_of([pareto_plot(result, inputs)], width)
 
 
 def _for_programs(result: ParetoResult) -> Table:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from capplan.render import shows
 from capplan.render.bands import durations
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
-from capplan.results.roofline import RooflineInputs, RooflineResult
+from capplan.results.roofline import GpuRoofline, RooflineInputs, RooflineResult
 from capplan.units import TERA
-
-PLOT_HEIGHT = 20
-MAX_PLOT_WIDTH = 110
 
 
 def screen(
@@ -23,9 +17,11 @@ def screen(
 ) -> Screen:
     return Screen(
         headline=_headline(result),
-        tables=[_points(result), _bands(result)],
-        notes=[_reading(result)],
-        plot=lambda width: _plot(result, min(width, MAX_PLOT_WIDTH)),
+        tables=[
+            table for each in result.each for table in (_points(each, result), _bands(each, result))
+        ],
+        notes=[_reading(each, result) for each in result.each],
+        plot=lambda width: _plot(result, width),
         assumptions=assumptions,
         next_commands=[
             f"capplan gpus --qps 100 --model {inputs.model} --hardware {inputs.hardware}"
@@ -35,16 +31,24 @@ def screen(
 
 
 def _headline(result: RooflineResult) -> str:
-    gpus = f"{result.tp} x {result.hardware}" if result.tp > 1 else result.hardware
-    return (
-        f"{result.model} in {result.dtype} on {gpus}: the roof bends at "
-        f"{shows.number(result.ridge_flop_per_byte)} FLOP/byte\n"
-        f"({shows.flops(result.peak_flops_per_s)} dense {result.compute_format}, "
-        f"{shows.bandwidth(result.bandwidth_bytes_per_s)}; a GPU)."
-    )
+    lines = []
+    for each in result.each:
+        gpus = f"{each.tp} x {each.hardware}" if each.tp > 1 else each.hardware
+        lines.append(
+            f"{each.model} in {each.dtype} on {gpus}: the roof bends at "
+            f"{shows.number(each.ridge_flop_per_byte)} FLOP/byte\n"
+            f"({shows.flops(each.peak_flops_per_s)} dense {each.compute_format}, "
+            f"{shows.bandwidth(each.bandwidth_bytes_per_s)}; a GPU)."
+        )
+    return "\n".join(lines)
 
 
-def _points(result: RooflineResult) -> Table:
+def _on(each: GpuRoofline, result: RooflineResult) -> str:
+    """Which accelerator, where there are several."""
+    return f" on {each.hardware}" if result.beside else ""
+
+
+def _points(each: GpuRoofline, result: RooflineResult) -> Table:
     columns = (
         Column("phase", "phase", right=False),
         Column("num_sequences", "batch", shows.count),
@@ -56,13 +60,13 @@ def _points(result: RooflineResult) -> Table:
         Column("time_s", "shortest\ntime", shows.duration),
         Column("derated_time_s", "derated\ntime", shows.duration),
     )
-    rows = [[getattr(point, column.key) for column in columns] for point in result.points]
-    return Table("Prefill of one prompt; one decode step", columns, rows)
+    rows = [[getattr(point, column.key) for column in columns] for point in each.points]
+    return Table(f"Prefill of one prompt; one decode step{_on(each, result)}", columns, rows)
 
 
-def _bands(result: RooflineResult) -> Table:
+def _bands(each: GpuRoofline, result: RooflineResult) -> Table:
     """The time of each point with its band: no room is left beside the rest."""
-    prefill, decode = result.bands
+    prefill, decode = each.bands
     columns = (
         Column("phase", "phase", right=False),
         Column("num_sequences", "batch", shows.count),
@@ -77,92 +81,42 @@ def _bands(result: RooflineResult) -> Table:
             durations(point.band_low_s, point.band_high_s),
             (prefill if point.phase == "prefill" else decode).num_rows,
         ]
-        for point in result.points
+        for point in each.points
     ]
     note = (
         f"As servers were off: prefill as TTFT ({prefill.words}), decode as TPOT ({decode.words})."
     )
-    return Table("How sure", columns, rows, note=note)
+    return Table(f"How sure{_on(each, result)}", columns, rows, note=note)
 
 
 def _for_programs(result: RooflineResult) -> Table:
     """All of a point in one row."""
-    beside = [Column(name, name) for name in ("band_low_s", "band_high_s")]
-    columns = [*_points(result).columns, *beside]
-    rows = [[getattr(point, column.key) for column in columns] for point in result.points]
+    keys = [column.key for column in _points(result, result).columns]
+    keys += ["band_low_s", "band_high_s"]
+    columns = [Column(key, key) for key in [*keys, "hardware"]]
+    rows = [
+        [*(getattr(point, key) for key in keys), each.hardware]
+        for each in result.each
+        for point in each.points
+    ]
     return Table("points", columns, rows)
 
 
-def _reading(result: RooflineResult) -> str:
-    peak = result.derated_peak_flops_per_s / result.peak_flops_per_s
-    bandwidth = result.derated_bandwidth_bytes_per_s / result.bandwidth_bytes_per_s
+def _reading(each: GpuRoofline, result: RooflineResult) -> str:
+    peak = each.derated_peak_flops_per_s / each.peak_flops_per_s
+    bandwidth = each.derated_bandwidth_bytes_per_s / each.bandwidth_bytes_per_s
+    measured = f"{peak:.0%} of peak and {bandwidth:.0%} of bandwidth as measured"
+    if each is not result:
+        return f"{each.hardware}, derated: {measured}."
     return (
         "Weights, KV and activations are counted as traffic. Shortest: data-sheet rates, perfect "
-        f"overlap. Derated: {peak:.0%} of peak and {bandwidth:.0%} of bandwidth as measured, "
+        f"overlap. Derated{_on(each, result)}: {measured}, "
         "product by product, collectives included."
     )
 
 
 def _plot(result: RooflineResult, width: int) -> str:
-    """Roofs and points on log-log axes, without colour."""
-    import plotext  # a tenth of a second, and only people look at it
+    from capplan.render.plots.in_terminal import text_of
+    from capplan.render.plots.roofline import roofline_plot
 
-    axes = roof_axes(result)
-    plotext.terminal.limit(width=False, height=False)  # the width is ours to choose
-    figure = plotext.figure
-    figure.clear()
-    figure.plot_size(width, PLOT_HEIGHT)
-    # Logarithms are taken here: the library's own log scale wants its ticks in logarithms too.
-    for axis, limits in (("x", axes.intensity), ("y", axes.tflops)):
-        low, high = (math.log10(limit) for limit in limits)
-        powers = list(range(math.ceil(low), math.floor(high) + 1))
-        ruler = figure.ruler(axis)
-        ruler.lim(low, high)
-        ruler.ticks(powers, [f"{10.0**power:g}" for power in powers])
-    # Later signals cover earlier ones.
-    _draw(figure, axes.derated_roof, ".", joined=True)
-    _draw(figure, axes.ideal_roof, "braille", joined=True)
-    for phase, marker in (("decode", "o"), ("prefill", "P")):
-        points = [
-            (point.intensity_flop_per_byte, point.attainable_flop_per_s / TERA)
-            for point in result.points
-            if point.phase == phase
-        ]
-        _draw(figure, points, marker)
-    figure.label("FLOP/byte   (o decode, P prefill; solid: data sheet, dotted: as measured)", "x")
-    drawn = plotext.uncolorize(str(figure.build()))
-    lines = [line.rstrip() for line in drawn.splitlines()]
-    return "\n".join(["TFLOP/s a GPU", *(line for line in lines if line)])
-
-
-def _draw(
-    figure: Any, points: Sequence[tuple[float, float]], marker: str, *, joined: bool = False
-) -> None:
-    xs = [math.log10(x) for x, _ in points]
-    ys = [math.log10(y) for _, y in points]
-    figure.draw(figure.signal(xs, ys, marker=marker).lines(joined))
-
-
-@dataclass(frozen=True, slots=True)
-class RoofAxes:
-    """Ranges and roofs of a roofline plot: FLOP/byte against TFLOP/s."""
-
-    intensity: tuple[float, float]
-    tflops: tuple[float, float]
-    ideal_roof: tuple[tuple[float, float], ...]
-    derated_roof: tuple[tuple[float, float], ...]
-
-
-def roof_axes(result: RooflineResult) -> RoofAxes:
-    """Axes that hold every point and both sides of the ridge."""
-    intensities = [point.intensity_flop_per_byte for point in result.points]
-    low = min(result.ridge_flop_per_byte / 100, min(intensities) / 1.5)
-    high = max(4 * result.ridge_flop_per_byte, max(intensities) * 1.5)
-
-    def roof(peak: float, bandwidth: float) -> tuple[tuple[float, float], ...]:
-        ridge = peak / bandwidth
-        return ((low, low * bandwidth / TERA), (ridge, peak / TERA), (high, peak / TERA))
-
-    ideal = roof(result.peak_flops_per_s, result.bandwidth_bytes_per_s)
-    derated = roof(result.derated_peak_flops_per_s, result.derated_bandwidth_bytes_per_s)
-    return RoofAxes((low, high), (derated[0][1] / 1.2, ideal[-1][1] * 1.6), ideal, derated)
+    return text_of(roofline_plot(result.each), width)

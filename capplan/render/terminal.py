@@ -32,10 +32,11 @@ def draw(screen: Screen, stream: TextIO, width: int, *, colour: bool) -> None:
     console.print(Text(screen.headline, style="bold"))
     for table in screen.tables:
         _draw_table(console, table)
-    if screen.plot:
+    plot = screen.plot(console.width) if screen.plot else ""
+    if plot:
         console.print()
         # Already laid out for the width; wrapping would tear it.
-        console.out(screen.plot(console.width), highlight=False)
+        console.out(plot, highlight=False)
     for note in screen.notes:
         console.print()
         console.print(Text(note))

@@ -16,6 +16,7 @@ class ParetoInputs:
     values: tuple[float, ...]
     latency: str  # ttft | tpot | itl | e2e
     percentile: float
+    limit_s: float | None  # of that latency, where it has one
     users_follow_seats: bool  # as many users in a closed loop as seats
     simulation: SimulateInputs  # of the first point
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 from capplan.results.bands import ErrorBand
 
@@ -19,6 +20,7 @@ class RooflineInputs:
     batches: tuple[int, ...]
     context_tokens: tuple[int, ...]
     calibration: str | None = None  # a file
+    beside: tuple[str, ...] = ()  # other accelerators
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class RooflinePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class RooflineResult:
+class GpuRoofline:
     """Roofs of one GPU, and the points under them."""
 
     hardware: str
@@ -61,3 +63,19 @@ class RooflineResult:
     derated_bandwidth_bytes_per_s: float
     points: tuple[RooflinePoint, ...]
     bands: tuple[ErrorBand, ...]  # of prefill (as TTFT's) and decode (as TPOT's)
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineResult(GpuRoofline):
+    """The first accelerator that was asked for, and the others beside it."""
+
+    beside: tuple[GpuRoofline, ...] = ()
+
+    @classmethod
+    def of(cls, first: GpuRoofline, beside: Sequence[GpuRoofline]) -> RooflineResult:
+        own = {field.name: getattr(first, field.name) for field in fields(first)}
+        return cls(**own, beside=tuple(beside))
+
+    @property
+    def each(self) -> tuple[GpuRoofline, ...]:
+        return (self, *self.beside)

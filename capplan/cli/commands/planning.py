@@ -74,7 +74,7 @@ def gpus(
 
 def roofline(
     model: o.Model = None,
-    hardware: o.Hardware = None,
+    hardware: o.HardwareList = None,
     dtype: o.Dtype = None,
     kv_dtype: o.KvDtype = None,
     tp: o.TpOne = None,

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from capplan.planner.explain.figure import figure
 from capplan.results.explanation import Explanation, Figure, Symbol
-from capplan.results.roofline import RooflinePoint, RooflineResult
+from capplan.results.roofline import GpuRoofline, RooflinePoint
 
 _WILLIAMS = "Williams, Waterman, Patterson, CACM 52(4), 2009; docs/model.md 11"
 
 
-def explain_roofline(result: RooflineResult) -> Explanation:
+def explain_roofline(result: GpuRoofline) -> Explanation:
     figures = [_ridge(result)]
     for point in result.points:
         figures += _point(result, point)
@@ -23,7 +23,7 @@ def explain_roofline(result: RooflineResult) -> Explanation:
     return Explanation("roofline", headline, tuple(figures), left_out)
 
 
-def _ridge(result: RooflineResult) -> Figure:
+def _ridge(result: GpuRoofline) -> Figure:
     derated = result.derated_peak_flops_per_s / result.derated_bandwidth_bytes_per_s
     return figure(
         "ridge point",
@@ -41,7 +41,7 @@ def _ridge(result: RooflineResult) -> Figure:
     )
 
 
-def _point(result: RooflineResult, point: RooflinePoint) -> Iterator[Figure]:
+def _point(result: GpuRoofline, point: RooflinePoint) -> Iterator[Figure]:
     name = f"prefill of {point.context_tokens:,} tokens"
     if point.phase == "decode":
         name = f"decode of {point.num_sequences:,} at {point.context_tokens:,} tokens"
@@ -78,7 +78,7 @@ def _point(result: RooflineResult, point: RooflinePoint) -> Iterator[Figure]:
 
 
 def _times(
-    result: RooflineResult, point: RooflinePoint, name: str, work: Symbol, moved: Symbol
+    result: GpuRoofline, point: RooflinePoint, name: str, work: Symbol, moved: Symbol
 ) -> Iterator[Figure]:
     bandwidth = Symbol("bandwidth", "of memory", result.bandwidth_bytes_per_s, "bytes/s")
     # What attention computes may run in another format than the products: share of time at peak.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,9 +9,11 @@ from warnings import catch_warnings
 
 from capplan.render.plots.chart import Area, Bars, Dots, Ink, Line, Panel, Plot, Rule
 from capplan.render.plots.placing import place_labels, place_subject
+from capplan.render.plots.words import wrapped
 
 WIDTH_IN = 7.2
 TITLE_LETTERS = 64  # a line of the title
+SUBJECT_LETTERS = 90
 # Okabe-Ito: told apart with any colour vision; strokes, shapes and hatches repeat what they say.
 COLOURS: dict[Ink | str, str] = {
     "ink": "#1a1a1a",
@@ -63,7 +64,7 @@ def drawn(plots: Sequence[Plot], *, with_title: bool = True) -> Iterator[Any]:
         figure.draw_without_rendering()  # only now is it known where things are
         for (part, plot), title in zip(pairs, titles, strict=True):
             if title:
-                place_subject(part, title, plot.subject)
+                place_subject(part, title, "\n".join(wrapped(plot.subject, SUBJECT_LETTERS)))
             for axes, panel in zip(part.axes, plot.panels, strict=True):
                 place_labels(axes, panel)
         yield figure
@@ -73,8 +74,10 @@ def _fill(figure: Any, plot: Plot, *, with_title: bool) -> Any:
     """Everything but what must know where things are; returns the title."""
     title = None
     if with_title:
-        # The empty line is room for the subject.
-        text = textwrap.fill(plot.finding, TITLE_LETTERS) + "\n "
+        # The empty lines are room for the subject.
+        rows = [*wrapped(plot.finding, TITLE_LETTERS)]
+        rows += [" "] * len(wrapped(plot.subject, SUBJECT_LETTERS))
+        text = "\n".join(rows)
         title = figure.suptitle(text, x=0.01, ha="left", fontsize=12, fontweight="bold")
     num_rows = -(-len(plot.panels) // plot.num_columns)
     grid = figure.subplots(num_rows, plot.num_columns, squeeze=False).flat

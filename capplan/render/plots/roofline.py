@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from capplan.render import shows
 from capplan.render.plots.chart import Dots, Ink, Line, Mark, Panel, Plot, Point, Shape
 from capplan.render.plots.ticks import logarithmic
-from capplan.results.roofline import RooflinePoint, RooflineResult
+from capplan.results.roofline import GpuRoofline, RooflinePoint
 from capplan.units import TERA
 
 # Of the first GPU, the second ..: further ones start again.
@@ -15,7 +15,7 @@ INKS: tuple[Ink, ...] = ("ink", "blue", "red", "green", "purple", "orange")
 SHAPES: dict[str, Shape] = {"decode": "circle", "prefill": "triangle"}
 
 
-def roofline_plot(results: Sequence[RooflineResult]) -> Plot:
+def roofline_plot(results: Sequence[GpuRoofline]) -> Plot:
     """One model on one or more GPUs."""
     alone = len(results) == 1
     low, high = _intensities(results)
@@ -49,7 +49,7 @@ def roofline_plot(results: Sequence[RooflineResult]) -> Plot:
     )
 
 
-def _intensities(results: Sequence[RooflineResult]) -> tuple[float, float]:
+def _intensities(results: Sequence[GpuRoofline]) -> tuple[float, float]:
     """A range that holds every point and both sides of each ridge."""
     ridges = [result.ridge_flop_per_byte for result in results]
     points = [p.intensity_flop_per_byte for result in results for p in result.points]
@@ -57,7 +57,7 @@ def _intensities(results: Sequence[RooflineResult]) -> tuple[float, float]:
 
 
 def _roofs(
-    result: RooflineResult, colour: Ink, low: float, high: float, *, is_first: bool, is_alone: bool
+    result: GpuRoofline, colour: Ink, low: float, high: float, *, is_first: bool, is_alone: bool
 ) -> list[Mark]:
     """The legend says once what the strokes mean; of several GPUs each has its name on its roof."""
 
@@ -69,12 +69,12 @@ def _roofs(
     derated = roof(result.derated_peak_flops_per_s, result.derated_bandwidth_bytes_per_s)
     label = None if is_alone else result.hardware
     return [
-        Line(ideal, colour, "solid", "data sheet" if is_first else None, label),
         Line(derated, colour, "dashed", "as measured" if is_first else None),
+        Line(ideal, colour, "solid", "data sheet" if is_first else None, label),
     ]
 
 
-def _dots(result: RooflineResult, colour: Ink, *, is_first: bool, is_alone: bool) -> list[Mark]:
+def _dots(result: GpuRoofline, colour: Ink, *, is_first: bool, is_alone: bool) -> list[Mark]:
     """Decode filled at the shortest context, hollow at longer ones; prefill by its tokens."""
     decode = [point for point in result.points if point.phase == "decode"]
     prefill = [point for point in result.points if point.phase == "prefill"]
@@ -114,7 +114,7 @@ def _tokens(point: RooflinePoint) -> str:
     return f"{point.context_tokens:,}"
 
 
-def _finding(results: Sequence[RooflineResult]) -> str:
+def _finding(results: Sequence[GpuRoofline]) -> str:
     if len(results) > 1:
         ridges = "; ".join(
             f"{shows.number(result.ridge_flop_per_byte)} on {result.hardware}" for result in results

@@ -43,12 +43,12 @@ def logarithmic(label: str, low: float, high: float, show: Callable[[float], str
     high = max(high, low * 1.01)
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     found: list[float] = []
-    for factors in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), tuple(map(float, range(1, 10)))):
+    for factors, enough in (((1,), 3), ((1, 3), 3), ((1, 2, 5), 2), (range(1, 10), 2)):
         values = [factor * 10.0**power for power in decades for factor in factors]
         found = [float(f"{value:.6g}") for value in values if low <= value <= high]
-        if len(found) >= 3:
+        if len(found) >= enough:
             break
-    if len(found) < 3:  # less than a third of a decade
+    if len(found) < 2:  # a small part of a decade
         even = linear(label, low, high, show)
         return Axis(label, low, high, even.ticks, is_log=True)
     skip = math.ceil(len(found) / (MOST_TICKS + 1))
