@@ -27,7 +27,7 @@ from capplan.render.new_file import check_new_file
 from capplan.results.explanation import Explanation
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.report import FleetRun, Report, ReportCommand, ReportText
-from capplan.results.roofline import RooflineResult
+from capplan.results.roofline import GpuRoofline
 
 _SHELL = "One replica, for a shell"
 _OTHER_ENGINES = {"sglang": "sglang", "tensorrt-llm": "trtllm"}
@@ -149,7 +149,7 @@ def _explained(question: Question, result: GpusResult) -> Explanation:
     return explain_gpus(own, plan_fleet([own]))
 
 
-def _roofline(question: Question, result: GpusResult) -> RooflineResult:
+def _roofline(question: Question, result: GpusResult) -> GpuRoofline:
     engine = question.engine
     return roofline(
         question.model,

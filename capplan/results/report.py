@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from capplan.results.assumptions import Assumption
 from capplan.results.explanation import Explanation
 from capplan.results.gpus import GpusInputs, GpusResult
-from capplan.results.roofline import RooflineResult
+from capplan.results.roofline import GpuRoofline
 from capplan.results.simulate import Curves, SimulateInputs, SimulateResult
 
 
@@ -45,7 +45,7 @@ class Report:
     answer: GpusResult
     assumptions: tuple[Assumption, ...]
     explanation: Explanation
-    roofline: RooflineResult
+    roofline: GpuRoofline
     run: FleetRun | None
     launches: tuple[ReportText, ...]
     commands: tuple[ReportCommand, ...]
