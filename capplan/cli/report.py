@@ -86,16 +86,17 @@ def _report(texts: Mapping[str, Any]) -> Report:
     left_out: list[str] = []
     run = _run(options, said, result, left_out)
     launches = _launches(served, said, result, left_out)
-    context = served.workload.context_tokens
+    roof = _roofline_command(texts, served, said, result)
     return Report(
         question=said,
         answer=result,
         assumptions=tuple(inputs.assumptions),
         explanation=_explained(question, result),
         roofline=_roofline(served, result),
+        roofline_command=roof,
         run=run,
         launches=launches,
-        commands=_commands(texts, said, result, run, context),
+        commands=_commands(texts, said, result, run, roof),
         left_out=tuple(left_out),
         version=_version(),
     )
@@ -164,19 +165,37 @@ def _roofline(question: Question, result: GpusResult) -> GpuRoofline:
     )
 
 
+def _roofline_command(
+    texts: Mapping[str, Any], served: Question, said: GpusInputs, result: GpusResult
+) -> str:
+    engine = served.engine
+    asked = {
+        "model": said.model,
+        "hardware": result.hardware,
+        "tp": _tp(said, result),
+        "dtype": engine.dtype,
+        "kv_dtype": None if texts.get("kv_dtype") is None else engine.kv_dtype,
+        "context": str(served.workload.context_tokens),
+        "calibration": texts.get("calibration"),
+    }
+    return command_line("roofline", asked)
+
+
+def _tp(said: GpusInputs, result: GpusResult) -> str:
+    return str(result.tp or said.tp or 1)
+
+
 def _commands(
     texts: Mapping[str, Any],
     said: GpusInputs,
     result: GpusResult,
     run: FleetRun | None,
-    context: int,
+    roof: str,
 ) -> tuple[ReportCommand, ...]:
     given = {name: value for name, value in texts.items() if value is not None}
     for name in ("verify", "cache"):  # on, unless it was switched off
         if given.get(name):
             del given[name]
-    one = {"model": said.model, "hardware": result.hardware}
-    tp = str(result.tp or said.tp or 1)
     found = [
         ReportCommand("this report", command_line("report", given, "--output report.html")),
         ReportCommand("its answer, on a terminal", command_line("gpus", given)),
@@ -188,10 +207,9 @@ def _commands(
             found.append(ReportCommand(f"what to run: {form}", line))
     if run is not None:
         found.append(ReportCommand("the fleet, simulated", run.command))
-    asked = {**one, "tp": tp, "context": str(context), "calibration": texts.get("calibration")}
-    roof = command_line("roofline", asked)
     found.append(ReportCommand("the roofline", roof))
-    found.append(ReportCommand("its memory", command_line("kv", {**one, "tp": tp})))
+    memory = {"model": said.model, "hardware": result.hardware, "tp": _tp(said, result)}
+    found.append(ReportCommand("its memory", command_line("kv", memory)))
     return tuple(found)
 
 

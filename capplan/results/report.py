@@ -46,6 +46,7 @@ class Report:
     assumptions: tuple[Assumption, ...]
     explanation: Explanation
     roofline: GpuRoofline
+    roofline_command: str
     run: FleetRun | None
     launches: tuple[ReportText, ...]
     commands: tuple[ReportCommand, ...]

@@ -78,8 +78,10 @@ def _answer(report: Report) -> Section:
     if result.service_levels:
         means = result.sizing is None
         tables.append(means_table(result.service_levels) if means else levels_table(result))
-    tables += [_settings(result)] if result.feasible else suggestion_tables(result)
+    tables += [] if result.feasible else suggestion_tables(result)
     tables.append(question_table(report))
+    if result.feasible:
+        tables.append(_settings(result))
     if result.cost is not None or result.power is not None:
         tables.append(money_and_power(result.cost, result.power))
     return Section("answer", "Answer and question", [Sheet(table) for table in tables])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from capplan.render.explain import quantity
+from capplan.render.plots.in_terminal import text_of
 from capplan.render.report.cells import Texts, texts_of
 from capplan.render.report.page import (
     Block,
@@ -19,6 +20,7 @@ from capplan.render.report.page import (
     Words,
 )
 
+PLOT_WIDTH = 90
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$&])")
 
 
@@ -103,8 +105,10 @@ def _code_block(block: Code) -> list[str]:
 
 def _picture(picture: Picture) -> list[str]:
     plot = picture.plot
-    lines = [f"**{escaped(plot.finding)}** {escaped(plot.subject)}", ""]
-    return [*lines, f"Drawn by {code(picture.command)}.", ""] if picture.command else lines
+    drawn = text_of(plot, PLOT_WIDTH)
+    fence = _fence(drawn)
+    drawn_by = f" Drawn by {code(picture.command)}." if picture.command else ""
+    return [f"{fence}text", drawn, fence, "", f"{escaped(plot.subject)}.{drawn_by}", ""]
 
 
 def _sheet(found: Texts) -> list[str]:
