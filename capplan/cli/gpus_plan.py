@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from capplan.cli.inputs import Inputs
 from capplan.cli.traffic import TrafficOptions, folder_of, traffic_spec
 from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
+from capplan.planner.sizing.course import Recorded
 from capplan.planner.sizing.demand import Demand
 from capplan.simulator.traffic.build import requests_of
 from capplan.specs.documents import Document
@@ -19,8 +20,6 @@ from capplan.specs.plan import Plan, read_plan
 from capplan.specs.rates import ConstantRate
 from capplan.specs.slos import SloLimit
 from capplan.specs.traffic import TrafficSpec
-
-PEAK_WINDOW_S = 300.0
 
 
 def planned(options: GpusOptions, inputs: Inputs) -> tuple[GpusOptions, Demand]:
@@ -47,45 +46,26 @@ def planned(options: GpusOptions, inputs: Inputs) -> tuple[GpusOptions, Demand]:
     )
     spec = traffic_spec(asked, plan, document, inputs)
     folder = folder_of(options.plan, asked)
-    demand = Demand(_with_rate(spec, folder, inputs), folder)
+    demand = _demand(spec, folder, inputs)
     return (_filled(options, plan, inputs) if plan is not None else options), demand
 
 
-def _with_rate(spec: TrafficSpec, folder: Path, inputs: Inputs) -> TrafficSpec:
+def _demand(spec: TrafficSpec, folder: Path, inputs: Inputs) -> Demand:
     """A trace without a rate is sized for its busiest minutes, its requests coming at random."""
     if spec.classes or spec.trace is None or spec.rate is not None:
-        return spec
-    times = [request.arrival_s for request in requests_of(spec, 0, folder).requests()]
-    if not times:
-        raise CapplanError(f"the trace {spec.trace.file} has no requests")
-    rate, window_s = busiest(times)
-    if not rate:
+        return Demand(spec, folder)
+    times = array("d", (each.arrival_s for each in requests_of(spec, 0, folder).requests()))
+    recorded = Recorded(spec, folder, times)
+    if not recorded.peak_per_s:
         raise CapplanError(
             f"all requests of the trace {spec.trace.file} come at one moment",
             hint="give the rate at which they are to come: --qps",
         )
-    span = units.format_duration(window_s, digits=3)
+    rate, span = recorded.peak_per_s, units.format_duration(recorded.window_s, digits=3)
     said = f"{units.format_rate(rate, digits=3)}: its busiest {span}, of {len(times):,} requests"
     inputs.assume("rate of the trace", said, "--qps")
-    return spec.model_copy(
-        update={"rate": ConstantRate.model_construct(kind="constant", rate=rate)}
-    )
-
-
-def busiest(times: list[float]) -> tuple[float, float]:
-    """The highest rate over a window, and the window in seconds.
-
-    >>> busiest([0.0, 1.0, 2.0, 2.5, 3.0, 4.0, 1000.0])
-    (0.02, 300.0)
-    """
-    ordered = sorted(times)
-    window_s = min(PEAK_WINDOW_S, ordered[-1] - ordered[0])
-    if window_s <= 0:
-        return 0.0, 0.0
-    most = max(bisect_right(ordered, at + window_s) - i for i, at in enumerate(ordered))
-    if window_s < PEAK_WINDOW_S:
-        most -= 1  # as many gaps as the whole has
-    return round(most / window_s, 9) if most > 1 else 1 / window_s, window_s
+    at_rate = {"rate": ConstantRate.model_construct(kind="constant", rate=rate)}
+    return Demand(spec.model_copy(update=at_rate), folder, recorded)
 
 
 def _filled(options: GpusOptions, plan: Plan, inputs: Inputs) -> GpusOptions:

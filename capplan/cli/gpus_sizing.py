@@ -64,6 +64,7 @@ def sized(asked: Asked, inputs: Inputs) -> GpusResult:
             ),
         )
     _assume_engine(options, result, inputs)
+    _assume_course(demand, result, inputs)
     return result
 
 
@@ -79,7 +80,7 @@ def _objective(text: str | None) -> Objective:
 
 def _demand(asked: Asked, inputs: Inputs) -> Demand:
     if asked.demand is not None:
-        inputs.assumptions += asked.demand.traffic(1.0, 1000, 0).describe()
+        inputs.assumptions += asked.demand.describe()
         return asked.demand
     values = {"prompt": asked.prompt, "output": asked.output}
     if asked.options.arrivals is None:
@@ -145,6 +146,21 @@ def points(wanted: bool) -> Points:
         return NoPoints()
     package = Path(capplan.__file__).parent
     return PointFiles(folder / "capplan" / "points", version_of(package, "1"))
+
+
+def _assume_course(demand: Demand, result: GpusResult, inputs: Inputs) -> None:
+    """What was made of traffic that changes, for the search and for the proof."""
+    if demand.course(1, 0.0) is None:
+        return
+    rate = units.format_rate(demand.peak_per_s, digits=3)
+    held = f"{rate}, held; arrivals {demand.arrivals_text}"
+    inputs.assume("traffic of the search", held, "--qps, --arrivals")
+    if demand.peaks_apart:
+        inputs.assume("peaks of the classes", "taken to come together", "traffic.classes")
+    proof = result.sizing.proof if result.sizing is not None else None
+    if proof is not None:
+        few = "held as well: the trace has too few requests for its percentile"
+        inputs.assume("traffic of the proof", proof.course or few, "traffic.trace, traffic.rate")
 
 
 def _assume_engine(options: GpusOptions, result: GpusResult, inputs: Inputs) -> None:

@@ -118,6 +118,7 @@ class ReplicaLoss:
 class Proof:
     """The chosen fleet simulated at the planned rate, router included, with its own random numbers.
 
+    ``course`` says how the traffic came where it changes: a trace, a curve over the day.
     ``num_added`` replicas were needed beyond those that were sized. ``saturates_at_per_s`` is the
     rate of the fleet, by the closed form, beyond which queues grow without end.
     """
@@ -126,6 +127,7 @@ class Proof:
     num_replicas: int
     num_added: int
     router: str
+    course: str | None
     num_requests: int
     num_measured: int
     busy_fraction: float

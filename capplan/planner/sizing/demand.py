@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from capplan.errors import UnsupportedError
+from capplan.planner.sizing.course import Course, Recorded, busiest_moment, curve_of_class, curved
+from capplan.results.assumptions import Assumption
 from capplan.simulator.traffic.build import requests_of
-from capplan.simulator.traffic.curves import curve_of
 from capplan.simulator.traffic.drawn import resolved
 from capplan.simulator.traffic.traffic import Traffic
 from capplan.specs.length_files import LengthFile
@@ -20,7 +21,6 @@ from capplan.specs.rates import ConstantRate, ServegenRates
 from capplan.specs.traffic import (
     DEFAULT_OUTPUT_TOKENS,
     DEFAULT_PROMPT_TOKENS,
-    DEFAULT_RATE_PER_S,
     TrafficClass,
     TrafficSpec,
 )
@@ -31,11 +31,13 @@ class Demand:
     """Requests as a section `traffic:` describes them; what counts is their highest rate.
 
     A curve over the day is sized at its peak, held: a peak hour is much longer than a request.
-    Raises UnsupportedError for traffic whose pace the answers set.
+    ``recorded`` is the trace with its own times, where ``spec`` has only its lengths and the rate
+    of its busiest minutes. Raises UnsupportedError for traffic whose pace the answers set.
     """
 
     spec: TrafficSpec
     folder: Path = Path()
+    recorded: Recorded | None = None
 
     def __post_init__(self) -> None:
         if self.spec.closed_loop is not None:
@@ -77,7 +79,7 @@ class Demand:
     @cached_property
     def peaks_per_s(self) -> tuple[float, ...]:
         """Of each class: sessions where it has conversations."""
-        return tuple(_peak(part) for part in self.parts)
+        return tuple(curve_of_class(part).peak_per_s for part in self.parts)
 
     @cached_property
     def peak_per_s(self) -> float:
@@ -92,6 +94,8 @@ class Demand:
 
         None where every token is its own; a trace that names shared tokens may share all but one.
         """
+        if self.recorded is not None:
+            return self.recorded.own_prompt_tokens
         if not any(p.chat or p.system_prompts or _shares(p) for p in self.parts):
             return None
         means = [
@@ -122,6 +126,8 @@ class Demand:
 
     def with_lengths(self, *, prompt: float = 1.0, output: float = 1.0) -> Demand:
         """The same requests with every prompt and every answer longer by a factor."""
+        if self.recorded is not None:
+            return replace(self, recorded=replace(self.recorded, lengths=(prompt, output)))
         return self._changed(
             lambda part: {
                 "prompt": scaled(resolved(part.prompt, DEFAULT_PROMPT_TOKENS, self.folder), prompt),
@@ -139,12 +145,40 @@ class Demand:
         return replace(self, spec=self.spec.model_copy(update=change(self.spec)))
 
     def traffic(self, factor: float, num_requests: int, seed: int) -> Traffic:
-        return requests_of(self.at(factor, num_requests), seed, self.folder)
+        spec = self.at(factor, num_requests)
+        if self.recorded is not None:
+            return self.recorded.at(spec, num_requests, seed)
+        return requests_of(spec, seed, self.folder)
+
+    def describe(self) -> tuple[Assumption, ...]:
+        """What was taken where nothing was said; a trace is read once for it."""
+        if self.recorded is not None:
+            return self.recorded.whole.describe()
+        return self.traffic(1.0, 1000, 0).describe()
+
+    @property
+    def arrivals_text(self) -> str:
+        kinds = {part.arrivals.text for part in self.parts}
+        return kinds.pop() if len(kinds) == 1 else "by class"
+
+    @property
+    def peaks_apart(self) -> bool:
+        """Whether the rates of the classes are highest at different times."""
+        _, together_per_s = busiest_moment([curve_of_class(part) for part in self.parts])
+        return together_per_s is not None and together_per_s < sum(self.peaks_per_s) * (1 - 1e-6)
+
+    def course(self, num_needed: int, warmup_s: float) -> Course | None:
+        """How it comes when most do, for so many requests after a warm-up; None: as `traffic`."""
+        if self.recorded is not None:
+            return self.recorded.course(self.peak_per_s, num_needed, warmup_s)
+        return curved(self.spec, self.folder, num_needed, warmup_s)
 
     @cached_property
     def identity(self) -> str:
         """Whatever the requests depend on, but for their rate."""
-        return f"{self.at(1 / self.peak_per_s, 1)!r} {[_file_identity(f) for f in self._files]}"
+        lengths = self.recorded.lengths if self.recorded is not None else ""
+        files = [_file_identity(f) for f in self._files]
+        return f"{self.at(1 / self.peak_per_s, 1)!r} {lengths} {files}"
 
     @property
     def _files(self) -> list[Path]:
@@ -163,13 +197,3 @@ def _file_identity(file: Path) -> tuple[str, int, int]:
     """What changes when a file does, without reading it."""
     found = file.stat()
     return str(file.resolve()), found.st_size, found.st_mtime_ns
-
-
-def _peak(part: TrafficClass) -> float:
-    rate = part.rate
-    assert not isinstance(rate, ServegenRates)
-    if rate is None:
-        return DEFAULT_RATE_PER_S * part.peak_factor
-    if isinstance(rate, ConstantRate):
-        return rate.rate * part.peak_factor
-    return curve_of(rate).peak_per_s

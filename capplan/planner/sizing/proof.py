@@ -9,6 +9,7 @@ from typing import NamedTuple
 from capplan.planner.fleet import num_spares
 from capplan.planner.simulate import SimulateAnswer, SimulateQuestion, simulate_plan
 from capplan.planner.sizing.candidates import Candidate
+from capplan.planner.sizing.course import Course
 from capplan.planner.sizing.parallel import run_all
 from capplan.planner.sizing.probe import LEAST_TIMES, WARMUP_TIMES
 from capplan.planner.sizing.sample import Judged, Sample, judge
@@ -39,13 +40,22 @@ class _Fleet:
         return tuple(dict.fromkeys(each.limit for each in self.search.promise.limits))
 
     def lengths(self, num_replicas: int) -> tuple[int, float]:
-        """Requests to simulate, and the time of the warm-up."""
+        """Requests to simulate at the planned rate, and the time of the warm-up."""
         rate = self.search.demand.peak_per_s
         in_flight = self.candidate.replica.in_flight(rate / num_replicas) * num_replicas
         warmup = math.ceil(WARMUP_TIMES * in_flight)
         needed = math.ceil(self.search.num_samples * _MORE_REQUESTS)
         total = max(warmup + needed, math.ceil(LEAST_TIMES * in_flight))
         return total, warmup / rate
+
+    def course(self, warmup_s: float) -> Course | None:
+        """Traffic that changes, as it comes; None where it is the same all the time."""
+        return self.search.demand.course(self.search.num_samples, warmup_s)
+
+    def steady(self, total: int, warmup_s: float) -> Course:
+        """The planned rate, held."""
+        demand = self.search.demand
+        return Course(lambda seed: demand.traffic(1.0, total, seed), warmup_s, "")
 
     def judged(self, answer: SimulateAnswer, from_s: float) -> Judged:
         """The requests that came from a moment on against what is promised."""
@@ -61,23 +71,25 @@ class _Fleet:
             for client in run.unanswered
             if client.sent_s >= from_s
         ]
-        sample = Sample.of(rows, saturated=answer.result.saturation.saturated)
+        # Where the rate itself rises, more are present later without a queue that never ends.
+        saturated = answer.yardstick.stationary and answer.result.saturation.saturated
+        sample = Sample.of(rows, saturated=saturated)
         promise, kinds = self.search.promise, self.search.demand.kinds
         return judge(sample, promise, kinds, by_interval=False)
 
-    def run(self, settings: FleetSettings, total: int, warmup_s: float) -> SimulateAnswer:
-        demand, search = self.search.demand, self.search
+    def run(self, settings: FleetSettings, course: Course) -> SimulateAnswer:
+        search = self.search
         serving = replace(self.candidate.serving, num_replicas=settings.num_replicas)
         return simulate_plan(
             SimulateQuestion(
                 serving=serving,
-                traffic=lambda seed: demand.traffic(1.0, total, seed),
-                stationary=True,
+                traffic=course.traffic,
+                stationary=not course.words,
                 fleet=settings,
                 limits=self.limits,
                 percentiles=(50.0,),
                 goodput_fraction=search.promise.goodput_fraction,
-                warmup_s=warmup_s,
+                warmup_s=course.from_s,
                 seed=search.seed + _SEEDS_APART,
                 num_replications=1,
             )
@@ -89,6 +101,7 @@ class _Proven(NamedTuple):
 
     result: SimulateResult
     judged: Judged
+    course: str | None  # how the traffic came, where it changes
 
     @property
     def holds(self) -> bool:
@@ -96,7 +109,7 @@ class _Proven(NamedTuple):
 
 
 def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
-    """Add replicas until the fleet holds, at most MOST_ADDED of them."""
+    """Add replicas until the fleet holds, at most MOST_ADDED or as many again."""
     fleet = _Fleet(candidate, search)
     # Nearly always the first run holds: the loss is simulated beside it.
     num = num_replicas
@@ -107,10 +120,8 @@ def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
     proven, loss = run_all(simulated, (False, True))
     assert isinstance(proven, _Proven)
     assert not isinstance(loss, _Proven)
-    while not proven.holds and num < num_replicas + MOST_ADDED:
-        num += 1
-        proven = _proven(fleet, num)
-    if num > num_replicas:
+    if not proven.holds:
+        num, proven = _enough(fleet, num_replicas, proven)
         loss = _lost(fleet, num)
     result = proven.result
     return Proof(
@@ -118,6 +129,7 @@ def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
         num_replicas=num,
         num_added=num - num_replicas,
         router=search.routing.policy,
+        course=proven.course,
         num_requests=result.num_requests,
         num_measured=result.num_measured,
         busy_fraction=result.usage.busy_fraction,
@@ -129,22 +141,42 @@ def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
     )
 
 
+def _enough(fleet: _Fleet, num_replicas: int, missed: _Proven) -> tuple[int, _Proven]:
+    """More replicas, twice as many more each time; then the fewest between that hold."""
+    low, step, most = num_replicas, 1, num_replicas + max(MOST_ADDED, num_replicas)
+    high, found = low, missed
+    while not found.holds and high < most:
+        low, high = high, min(high + step, most)
+        step *= 2
+        found = _proven(fleet, high)
+    while found.holds and high - low > 1:
+        middle = (low + high) // 2
+        tried = _proven(fleet, middle)
+        if tried.holds:
+            high, found = middle, tried
+        else:
+            low = middle
+    return high, found
+
+
 def _proven(fleet: _Fleet, num_replicas: int) -> _Proven:
     total, warmup_s = fleet.lengths(num_replicas)
+    course = fleet.course(warmup_s) or fleet.steady(total, warmup_s)
     settings = FleetSettings(num_replicas, routing=fleet.search.routing)
-    answer = fleet.run(settings, total, warmup_s)
-    return _Proven(answer.result, fleet.judged(answer, warmup_s))
+    answer = fleet.run(settings, course)
+    return _Proven(answer.result, fleet.judged(answer, course.from_s), course.words or None)
 
 
 def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
-    """One of the replicas, spares included, dies for good in the middle of the run."""
+    """One of the replicas, spares included, dies for good when most requests come."""
     candidate = fleet.candidate
     num = num_replicas + num_spares(candidate.question, num_replicas, candidate.gpus_per_replica)
     if num < 2:
         return None
     total, warmup_s = fleet.lengths(max(1, num - 1))
-    rate = fleet.search.demand.peak_per_s
-    at_s = warmup_s
+    total += math.ceil(warmup_s * fleet.search.demand.peak_per_s)
+    course = fleet.course(warmup_s) or fleet.steady(total, warmup_s)
+    at_s = course.from_s
     settings = FleetSettings(
         num,
         clients=Clients(
@@ -153,9 +185,9 @@ def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
         routing=replace(fleet.search.routing, health_check_interval_s=HEALTH_CHECK_S),
         failures=(Failure(0, at_s),),
     )
-    total += math.ceil(warmup_s * rate)
-    answer = fleet.run(settings, total, 2 * warmup_s)
-    run, judged = answer.runs[0], fleet.judged(answer, 2 * warmup_s)
+    settled_s = at_s + warmup_s
+    answer = fleet.run(settings, replace(course, from_s=settled_s))
+    run, judged = answer.runs[0], fleet.judged(answer, settled_s)
     after = [record.ttft_s for record in run.records if record.finish_s >= at_s]
     return ReplicaLoss(
         num_replicas=num,

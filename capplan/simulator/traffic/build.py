@@ -12,10 +12,13 @@ from capplan.specs.rates import ServegenRates, Steps
 from capplan.specs.traffic import DEFAULT_NUM_REQUESTS, TrafficClass, TrafficSpec
 
 
-def requests_of(spec: TrafficSpec, seed: int | None = None, folder: Path = Path()) -> Traffic:
+def requests_of(
+    spec: TrafficSpec, seed: int | None = None, folder: Path = Path(), from_s: float = 0.0
+) -> Traffic:
     """The traffic that a plan describes; names of files count from `folder`.
 
-    `seed` stands in for the plan's own. Raises CapplanError where a file is at fault.
+    `seed` stands in for the plan's own; curves over time begin at `from_s`. Raises CapplanError
+    where a file is at fault.
     """
     seed = spec.seed if seed is None else seed
     closed = spec.closed_loop
@@ -29,9 +32,11 @@ def requests_of(spec: TrafficSpec, seed: int | None = None, folder: Path = Path(
     for part in classes:
         name = f"{part.name}/" if part.name else ""
         if part.trace is not None:
-            parts.append(ReplayPart(part, part.trace, name, seed, folder, think_time, limits))
+            parts.append(
+                ReplayPart(part, part.trace, name, seed, folder, think_time, limits, from_s)
+            )
         else:
-            parts.append(DrawnPart(part, name, seed, folder, think_time, limits))
+            parts.append(DrawnPart(part, name, seed, folder, think_time, limits, from_s))
     return Traffic(
         parts,
         closed_loop=ClosedLoop(closed.users, closed.ramp_up) if closed else None,

@@ -9,6 +9,7 @@ random number when the curve changes.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class RateCurve:
 
     def mean_over(self, num_requests: float | None, duration_s: float | None) -> float:
         """Over a run that ends with so many requests or after this time, whichever is first."""
-        if self._is_constant:
+        if self.is_constant:
             return self.pieces[0].start_per_s
         end_s = math.inf if duration_s is None else duration_s
         if num_requests is not None:
@@ -78,19 +79,51 @@ class RateCurve:
             count += piece.num_requests
         return count / start_s  # it stops before
 
+    def begun(self, time_s: float) -> RateCurve:
+        """The same rates on a clock that starts later."""
+        if self.is_constant or not time_s:
+            return self
+        pieces, skipped = list(self.pieces), list[Piece]()
+        if self.then == "repeat":
+            time_s %= self.length_s
+        while pieces and time_s >= pieces[0].length_s:
+            time_s -= pieces[0].length_s
+            skipped.append(pieces.pop(0))
+        if not pieces:  # it holds, or has stopped
+            last_per_s = self.pieces[-1].end_per_s if self.then == "hold" else 0.0
+            return RateCurve((Piece(1.0, last_per_s, last_per_s),), self.then)
+        first, *rest = pieces
+        if time_s:
+            slope = (first.end_per_s - first.start_per_s) / first.length_s
+            now_per_s = first.start_per_s + slope * time_s
+            skipped.append(Piece(time_s, first.start_per_s, now_per_s))
+            first = Piece(first.length_s - time_s, now_per_s, first.end_per_s)
+        again = skipped if self.then == "repeat" else ()
+        return RateCurve((first, *rest, *again), self.then)
+
+    def rate_at(self, time_s: float) -> float:
+        """Requests a second from that moment on."""
+        return self.begun(time_s).pieces[0].start_per_s
+
+    @property
+    def moments_s(self) -> list[float]:
+        """When pieces begin, and when the last one ends."""
+        lengths = (piece.length_s for piece in self.pieces)
+        return [0.0, *itertools.accumulate(lengths)]
+
     @property
     def peak_per_s(self) -> float:
         return max(max(piece.start_per_s, piece.end_per_s) for piece in self.pieces)
 
     def times(self, counts: Iterable[Sequence[float]]) -> Iterator[list[float]]:
         """Lambda^-1 of rising numbers, batch for batch; ends where the curve stops."""
-        if self._is_constant:
+        if self.is_constant:
             rate = self.pieces[0].start_per_s
             return ([count / rate for count in batch] for batch in counts)
         return self._over_pieces(counts)
 
     @property
-    def _is_constant(self) -> bool:
+    def is_constant(self) -> bool:
         first = self.pieces[0]
         alone = len(self.pieces) == 1 and self.then == "hold"
         return alone and first.start_per_s == first.end_per_s
@@ -141,7 +174,7 @@ def _diurnal(rate: Diurnal) -> list[Piece]:
         parts = len(rate.weights)
         scale = rate.mean * parts / math.fsum(rate.weights)
         pieces = [Piece(rate.day / parts, w * scale, w * scale) for w in rate.weights]
-        return _turned(pieces, rate.start_at % rate.day)
+        return list(RateCurve(tuple(pieces), "repeat").begun(rate.start_at).pieces)
     kappa = _concentration(rate.peak_factor)
     turn = 2 * math.pi * (rate.start_at - rate.peak_at) / rate.day
     angles = [turn + 2 * math.pi * i / DIURNAL_PIECES for i in range(DIURNAL_PIECES)]
@@ -170,15 +203,3 @@ def _concentration(peak_factor: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if peak(middle) < peak_factor else (low, middle)
     return low
-
-
-def _turned(pieces: list[Piece], start_s: float) -> list[Piece]:
-    """The same day, begun at `start_s`."""
-    for index, piece in enumerate(pieces):
-        if start_s < piece.length_s:
-            head = Piece(start_s, piece.start_per_s, piece.start_per_s)
-            tail = Piece(piece.length_s - start_s, piece.start_per_s, piece.start_per_s)
-            rest = [*pieces[index + 1 :], *pieces[:index]]
-            return [tail, *rest, head] if start_s else [tail, *rest]
-        start_s -= piece.length_s
-    return pieces

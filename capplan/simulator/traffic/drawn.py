@@ -32,7 +32,7 @@ class DrawnPart:
 
     def __init__(
         self, spec: TrafficClass, name: str, seed: int, folder: Path, think_time: Pauses | None,
-        limits: Limits,
+        limits: Limits, from_s: float = 0.0,
     ) -> None:  # fmt: skip
         self.name, self._spec, self._seed, self._limits = name, spec, seed, limits
         self._think_time = spec.chat.think_time if spec.chat else think_time
@@ -48,7 +48,7 @@ class DrawnPart:
             self._shared = SharedPrompts(
                 lengths, prompts.count, prompts.exponent, prompts.share, seed, name
             )
-        self._timing = Timing(spec, seed, name, folder)
+        self._timing = Timing(spec, seed, name, folder, from_s)
 
     @property
     def has_follow_ups(self) -> bool:

@@ -16,15 +16,20 @@ from capplan.specs.traffic import DEFAULT_RATE_PER_S, TrafficClass
 class Timing:
     """Arrivals of one class, again and again the same."""
 
-    def __init__(self, spec: TrafficClass, seed: int, name: str, folder: Path) -> None:
-        """Raises CapplanError where a file of rates is at fault."""
+    def __init__(
+        self, spec: TrafficClass, seed: int, name: str, folder: Path, from_s: float = 0.0
+    ) -> None:
+        """``from_s``: the clock starts so far into a curve over time.
+
+        Raises CapplanError where a file of rates is at fault.
+        """
         self._arrivals, self._seed, self._name = spec.arrivals, seed, name
         rate = spec.rate or ConstantRate(rate=DEFAULT_RATE_PER_S)
         self._clients = ClientRates(rate, folder) if isinstance(rate, ServegenRates) else None
         at_once = spec.arrivals.kind == "burst" and spec.arrivals.size is None
         self._curve = None
         if not at_once and not isinstance(rate, ServegenRates):
-            self._curve = curve_of(rate, spec.peak_factor)
+            self._curve = curve_of(rate, spec.peak_factor).begun(from_s)
 
     def mean_per_s(self, num_requests: float | None, duration_s: float | None) -> float | None:
         """Over a run that ends there, or over the whole curve; None where all come at once."""

@@ -50,7 +50,7 @@ class ReplayPart:
 
     def __init__(
         self, spec: TrafficClass, trace: Trace, name: str, seed: int, folder: Path,
-        think_time: Pauses | None, limits: Limits,
+        think_time: Pauses | None, limits: Limits, from_s: float = 0.0,
     ) -> None:  # fmt: skip
         """Raises CapplanError where the file cannot be such a trace, or lacks what is needed."""
         self.name, self._spec, self.trace, self._seed = name, spec, trace, seed
@@ -60,7 +60,7 @@ class ReplayPart:
         self._output = resolved(spec.output, 1, folder) if spec.output else None
         if self._output is None:
             self.file.need_outputs()
-        self._timing = Timing(spec, seed, name, folder)
+        self._timing = Timing(spec, seed, name, folder, from_s)
         self.skipped: Counter[str] = Counter()
         waits = think_time is not None
         self.has_own_times = not (waits or spec.rate or spec.arrivals.kind == "burst")
