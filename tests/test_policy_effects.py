@@ -10,6 +10,7 @@ from test_policies import DYADIC, ENGINES, TEXTBOOK, Told, run
 
 from capplan.simulator.policies.config import LoopConfig
 from capplan.simulator.policies.loop import PolicyReplica
+from capplan.simulator.policies.multi_step import MultiStep
 from capplan.simulator.policies.policy import Policy
 from capplan.simulator.policies.sglang import Sglang
 from capplan.simulator.policies.tensorrt_llm import TensorRtLlm
@@ -206,6 +207,19 @@ def test_a_whole_prompt_waits_for_room_in_the_step_and_a_chunk_does_not() -> Non
         at[chunked] = {r.id: r.first_scheduled_s for r in records}
     assert at[False]["b"] > 0
     assert at[True]["b"] == 0
+
+
+# vLLM V0 with --num-scheduler-steps.
+
+
+@pytest.mark.parametrize("steps", [1, 9, 15])
+def test_the_scheduler_runs_once_a_group_of_steps(steps: int) -> None:
+    arrival_s = 0.5
+    requests = long_decode(Request("late", arrival_s, 100, 3))
+    _, _, records = run(ROOMY, MultiStep(steps), requests)
+    late = next(r for r in records if r.id == "late")
+    groups = passes()[1::steps]  # the first after the step of the prompt
+    assert late.first_scheduled_s == pytest.approx(next(t for t in groups if t >= arrival_s))
 
 
 # SGLang.

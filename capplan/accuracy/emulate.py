@@ -39,10 +39,10 @@ def emulate(
     """One row through the loop; ``record`` collects its steps (of one replica)."""
     replicas = settings.num_replicas
     share = _of_replica(load, replicas)
-    if record is None and share.num_requests <= _FEW_REQUESTS and load.kind in _OPEN:
-        return _mean_of_seeds(settings, share, server)
     if load.limits is not None:
         share = _at_limits(settings, share, load.limits, server)
+    if record is None and share.num_requests <= _FEW_REQUESTS and load.kind in _OPEN:
+        return _mean_of_seeds(settings, share, server)
     lengths, timings = _run(settings, share, server, record)
     if 0 < timings.elapsed_s < share.least_duration_s and load.kind == "burst":
         # The benchmark goes on; so many requests that its ramps weigh what they weigh there.

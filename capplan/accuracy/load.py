@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import random
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from capplan.accuracy.lengths import CHAT_SIGMA, Draw, chat, fixed, normal, uniform
 from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.mlperf import LatencyLimits, limits_of
 from capplan.accuracy.warm_cache import finds_its_prompts
@@ -25,9 +25,7 @@ _USUAL_OFFLINE_REQUESTS = 3000
 # 24,576 questions of OpenOrca, 8,313 long ones for Llama-3.1-405B).
 _MLPERF_S = 600.0
 _MLPERF_REQUESTS = {"OpenOrca": 24_576, "MLPerf long-context": 8_313}
-# Prompts and answers of chats: about log-normal. Benchmarks cut both at a cap.
-_CHAT_SIGMA = 0.8
-_CHAT_CAP = 4.0  # times the mean
+_CHAT_CAP = 4.0  # of chats, times the mean: benchmarks cut both lengths
 # ray-project/llmperf README: 550 +- 150 prompt tokens, 150 +- 10 output tokens, 150 requests.
 _LLMPERF_SIGMA = (150.0, 10.0)
 _LLMPERF_REQUESTS = 150
@@ -36,6 +34,9 @@ _SHAREGPT_LONGEST = 1024.0
 # NVIDIA's clients ask for a mean; how answers spread around it is not stated. Answers of one length
 # would keep a burst together for the whole run, which those runs do not show, and others do.
 _NVIDIA_SPREAD = 0.05
+# Of MLPerf's long contexts the longest: `max_input_len` of the configurations of its submitters
+# (mlperf_inference_results_v5.0, closed/*/configs/llama3_1-405b).
+_MLPERF_LONGEST = 20_000.0
 _STEADY_TOOLS = ("genai-perf", "aiperf", "perf_analyzer")
 _CHATS = ("sharegpt", "orca", "mlperf", "chat")
 # Where a source gives no lengths: 200 to 300 ShareGPT prompts of vLLM's benchmark scripts
@@ -45,6 +46,9 @@ _ACCELMARK_TOKENS = {
     "sharegpt_standard_v1": (227.0, 256.0),
     "sharegpt_longctx_v1": (28640.0, 256.0),
 }
+# Requests of one online run, where several runs are pooled: at rates that servers keep up with,
+# runs of "200" long prompts end after 100 arrivals (the notes' elapsed time).
+_ONLINE_REQUESTS = {"sharegpt_longctx_v1": 100}
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,8 @@ class Load:
     rate_per_s: float
     mean_prompt_tokens: float
     mean_output_tokens: float
-    draw: Callable[[random.Random], int]  # prompt
-    draw_output: Callable[[random.Random], int]
+    draw: Draw  # prompt
+    draw_output: Draw
     least_duration_s: float  # of a benchmark that goes on so long
     steady_from: int  # requests before it are sent and not counted in latencies
     limits: LatencyLimits | None  # within which the benchmark sought the highest rate
@@ -85,10 +89,9 @@ class _Load:
         self.assumptions.append(Assumption(what, value, column))
 
     def load(self) -> Load:
-        run = self.run
         prompt, output = self.tokens()
         kind, concurrency, rate = self.arrivals()
-        num = run.num_prompts or self.num_requests(kind, concurrency, rate)
+        num = self.stated_requests() or self.num_requests(kind, concurrency, rate)
         draw, draw_output = self.distributions(prompt, output)
         shrink = self.mean_share()
         return Load(
@@ -158,6 +161,14 @@ class _Load:
             return "burst", 0, math.inf
         return "poisson" if run.workload == "poisson" else "constant-rate", 0, rate
 
+    def stated_requests(self) -> int | None:
+        """Of one run: rows that pool several runs state the sum."""
+        stated, of_run = self.run.num_prompts, _ONLINE_REQUESTS.get(self.run.dataset)
+        if stated is None or of_run is None or stated <= of_run:
+            return stated
+        self.assume("requests", f"{of_run}: the {stated} stated are of several runs", "num_prompts")
+        return of_run
+
     def num_requests(self, kind: Kind, concurrency: int, rate: float) -> int:
         if kind == "static":
             return concurrency
@@ -206,33 +217,33 @@ class _Load:
         ratio = self.run.range_ratio
         return (1 + ratio) / 2 if ratio is not None and ratio < 1 else 1.0
 
-    def distributions(
-        self, prompt: float, output: float
-    ) -> tuple[Callable[[random.Random], int], Callable[[random.Random], int]]:
+    def distributions(self, prompt: float, output: float) -> tuple[Draw, Draw]:
         ratio, dataset = self.run.range_ratio, self.run.dataset.lower()
         if ratio is not None and ratio < 1:
-            return _uniform(ratio, prompt), _uniform(ratio, output)
+            return uniform(ratio, prompt), uniform(ratio, output)
         if any(word in dataset for word in _CHATS):
-            self.assume("lengths", f"log-normal, sigma {_CHAT_SIGMA:g}, cut", "dataset")
+            self.assume("lengths", f"log-normal, sigma {CHAT_SIGMA:g}, cut", "dataset")
             cap = min(self.output_cap(), _CHAT_CAP * output)
             # Where the mean is the cap all answers reach it.
-            draw_output = _fixed(output) if cap <= 1.02 * output else _chat(output, cap)
-            return _chat(prompt, self.prompt_cap(prompt, output)), draw_output
+            draw_output = fixed(output) if cap <= 1.02 * output else chat(output, cap)
+            return chat(prompt, self.prompt_cap(prompt, output)), draw_output
         if dataset.startswith("llmperf"):
             self.assume("lengths", "normal, as llmperf's example draws them", "dataset")
-            return _normal(prompt, _LLMPERF_SIGMA[0]), _normal(output, _LLMPERF_SIGMA[1])
+            return normal(prompt, _LLMPERF_SIGMA[0]), normal(output, _LLMPERF_SIGMA[1])
         if dataset == "synthetic" or any(tool in dataset for tool in _STEADY_TOOLS):
             share = f"within {_NVIDIA_SPREAD:.0%} of the mean"
             self.assume("output lengths", share, "dataset")
             low, high = ((1 + sign * _NVIDIA_SPREAD) * output for sign in (-1, 1))
-            return _fixed(prompt), _uniform(low / high, high)
-        return _fixed(prompt), _fixed(output)
+            return fixed(prompt), uniform(low / high, high)
+        return fixed(prompt), fixed(output)
 
     def prompt_cap(self, prompt: float, output: float) -> float:
         """Tokens of the longest prompt: what the engine takes, and what samplers let through."""
         cap = _CHAT_CAP * prompt
         if "sharegpt" in self.run.dataset.lower() and prompt < _SHAREGPT_LONGEST / 2:
             cap = min(cap, _SHAREGPT_LONGEST)
+        if self.run.dataset.startswith("MLPerf long-context"):
+            cap = min(cap, _MLPERF_LONGEST)
         if self.run.max_model_len is not None:
             cap = min(cap, self.run.max_model_len - output)
         return max(cap, prompt)
@@ -243,49 +254,3 @@ class _Load:
         if found:
             return float(found[1])
         return 1024.0 if "OpenOrca" in self.run.dataset else math.inf
-
-
-def _fixed(tokens: float) -> Callable[[random.Random], int]:
-    """Whole numbers whose mean is ``tokens``."""
-    low = math.floor(tokens)
-    part = tokens - low
-    if part < 1e-9:
-        return lambda _: low
-    return lambda rng: low + (rng.random() < part)
-
-
-def _uniform(ratio: float, tokens: float) -> Callable[[random.Random], int]:
-    """Integers in [ratio x tokens, tokens], as vLLM's and InferenceX's clients draw them."""
-    low, high = max(1, int(ratio * tokens)), round(tokens)
-    return lambda rng: rng.randint(low, high)
-
-
-def _normal(mean: float, sigma: float) -> Callable[[random.Random], int]:
-    return lambda rng: max(1, round(rng.gauss(mean, sigma)))
-
-
-def _chat(mean: float, cap: float) -> Callable[[random.Random], int]:
-    """Log-normal, cut at ``cap``; the location is such that the cut numbers have this mean."""
-    cap = max(cap, mean)
-    location = _location(mean, cap)
-
-    def draw(rng: random.Random) -> int:
-        return max(1, round(min(cap, math.exp(rng.gauss(location, _CHAT_SIGMA)))))
-
-    return draw
-
-
-def _location(mean: float, cap: float) -> float:
-    low, high = math.log(mean) - 3, math.log(mean) + 3
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _cut_mean(middle, cap) < mean else (low, middle)
-    return (low + high) / 2
-
-
-def _cut_mean(location: float, cap: float) -> float:
-    """E[min(X, cap)] of a log-normal X."""
-    sigma = _CHAT_SIGMA
-    normal: Callable[[float], float] = lambda z: 0.5 * math.erfc(-z / math.sqrt(2))  # noqa: E731
-    z = (math.log(cap) - location) / sigma
-    return math.exp(location + sigma**2 / 2) * normal(z - sigma) + cap * (1 - normal(z))

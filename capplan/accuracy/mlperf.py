@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from capplan.accuracy.engines import Engine
 from capplan.accuracy.measured import MeasuredRun
 
 _BISECTIONS = 6
@@ -35,6 +36,36 @@ class LatencyLimits:
         )
 
 
+@dataclass(frozen=True)
+class TunedSettings:
+    """What a submitter of MLPerf sets where an ordinary server has the engine's defaults."""
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    chunked_prefill: bool
+    memory_share: float
+    num_scheduler_steps: int = 1
+
+
+# NVIDIA's configurations of Inference v5.0 (closed/*/configs/llama2-70b and llama3_1-405b): batches
+# that do not bind, 1,024 to 3,584 tokens a step, MAX_UTILIZATION, chunked context.
+_NVIDIA = TunedSettings(2048, 2048, True, 0.9)
+# AMD's harness for v5.1 (its description of llm_config): vLLM V0 with multi-step scheduling.
+_AMD = TunedSettings(1024, 26_624, False, 0.96, num_scheduler_steps=9)
+
+
+def is_mlperf(run: MeasuredRun) -> bool:
+    """Whether the row is a submission to MLPerf Inference."""
+    return re.search(r"MLPerf v\d", run.columns.get("notes", "")) is not None
+
+
+def tuned_settings(run: MeasuredRun, engine: Engine, vendor: str) -> TunedSettings | None:
+    """Of a submission; None for other rows, and where nobody's configuration is known."""
+    if not is_mlperf(run):
+        return None
+    return {("tensorrt-llm", "NVIDIA"): _NVIDIA, ("vllm", "AMD"): _AMD}.get((engine.kind, vendor))
+
+
 # mlcommons/inference_policies inference_rules.adoc, v4.1 to v5.1: TTFT and TPOT of the Server and
 # of the Interactive scenario.
 _LIMITS: tuple[tuple[str, tuple[float, float], tuple[float, float]], ...] = (
@@ -49,7 +80,7 @@ _LIMITS: tuple[tuple[str, tuple[float, float], tuple[float, float]], ...] = (
 def limits_of(run: MeasuredRun) -> LatencyLimits | None:
     """The limits of a server scenario of MLPerf; None for every other row."""
     notes = run.columns.get("notes", "")
-    if run.workload != "poisson" or not re.search(r"MLPerf v\d", notes):
+    if run.workload != "poisson" or not is_mlperf(run):
         return None
     interactive = re.search(r"\bInteractive\b", notes) is not None
     for pattern, server, tight in _LIMITS:

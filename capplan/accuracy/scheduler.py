@@ -11,6 +11,7 @@ from capplan.simulator.core import Replica
 from capplan.simulator.loop import ReplicaLoop
 from capplan.simulator.policies.config import LoopConfig
 from capplan.simulator.policies.loop import PolicyReplica
+from capplan.simulator.policies.multi_step import MultiStep
 from capplan.simulator.policies.policy import Policy
 from capplan.simulator.policies.sglang import Sglang
 from capplan.simulator.policies.tensorrt_llm import TensorRtLlm
@@ -45,7 +46,7 @@ def make_loop(
     num_blocks = max(int(held // _BLOCK_SIZE), -(-longest // _BLOCK_SIZE) + 1)
     slots = settings.max_num_seqs * copies
     budget = settings.max_num_batched_tokens * copies
-    if settings.engine.scheduler == "vllm-v1":
+    if settings.engine.scheduler == "vllm-v1" and settings.num_scheduler_steps == 1:
         config = SchedulerConfig(
             num_gpu_blocks=num_blocks + 1,
             block_size=_BLOCK_SIZE,
@@ -62,7 +63,6 @@ def make_loop(
         # Beside a whole prompt the step has room for the decodes, or nothing would overlap.
         beside = min(slots, int(held // (everything / len(lengths)))) if policy.mixes else 0
         budget = max(budget, (longest_prompt if whole == "prompt" else longest) + beside)
-    reserves = settings.engine.scheduler in ("tensorrt-llm", "tgi")
     return PolicyReplica(
         LoopConfig(
             num_blocks=num_blocks,
@@ -70,7 +70,7 @@ def make_loop(
             max_num_seqs=slots,
             max_num_batched_tokens=budget,
             max_model_len=max(settings.max_model_len, longest + 1),
-            kv_allocation="max_tokens" if reserves else "paged",
+            kv_allocation="max_tokens" if settings.reserves_output else "paged",
             async_scheduling=settings.async_scheduling,
         ),
         policy,
@@ -96,6 +96,8 @@ def _policy(settings: RunSettings) -> tuple[Policy, str]:
             batch_wait_timeout_iters=settings.batch_wait_timeout_iters,
             batch_wait_max_tokens_ratio=settings.batch_wait_max_tokens_ratio,
         ), "" if settings.chunked_prefill else "prompt"
+    if settings.num_scheduler_steps > 1:  # which only V0 has
+        return MultiStep(settings.num_scheduler_steps), "request"
     if scheduler == "vllm-v0" and settings.chunked_prefill:
         return ChunkedPrefill(), ""
     # What is preempted is computed again with its output; TGI reserves and preempts nobody.

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TypeVar
 
 from capplan.accuracy.engines import Engine, engine_of
 from capplan.accuracy.measured import MeasuredRun
+from capplan.accuracy.mlperf import tuned_settings
 from capplan.accuracy.names import NamedModel, hardware_of, model_of
-from capplan.errors import UnsupportedError
+from capplan.accuracy.parallelism import Parallelism
 from capplan.formulas.number_formats import FORMATS
 from capplan.results.assumptions import Assumption
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.mixers import Attention
 from capplan.specs.model import ModelSpec
-from capplan.specs.tensors import num_params_total, weight_bytes_per_gpu
 
 T = TypeVar("T")
 
@@ -24,10 +25,6 @@ _BENCH_MAX_NUM_SEQS = 4096
 _BENCH_MAX_NUM_TOKENS = 8192
 # Text Generation Inference: --max-batch-prefill-tokens.
 _TGI_PREFILL_TOKENS = 4096
-# Of an unknown degree, the least at which weights leave this share of memory for the rest.
-_MOST_WEIGHTS_FRACTION = 0.65
-_MOST_LOADED = 0.92  # with anything left to run in
-_DEGREES = (1, 2, 4, 8, 16)
 _TRTLLM_FREE_FRACTION = 0.9
 _AUTO_READS_CHECKPOINT = (0, 13)  # by its source; older ones not looked at
 
@@ -57,9 +54,11 @@ class RunSettings:
     max_num_batched_tokens: int
     max_model_len: int
     flags_unknown: bool
+    reserves_output: bool  # of an admitted request all blocks that its answer may need
     chunked_prefill: bool
     async_scheduling: bool
     scheduler_recv_interval: int
+    num_scheduler_steps: int
     batch_wait_timeout_iters: int
     batch_wait_max_tokens_ratio: float
     cuda_graph_max_bs: int | None
@@ -82,6 +81,7 @@ class _Settings:
         self.hardware, self.hardware_id = found.spec, found.id
         self.engine = engine_of(run)
         self.profile = self.engine.profile
+        self.tuned = tuned_settings(run, self.engine, self.hardware.vendor)
         self.assumptions: list[Assumption] = []
         for note in (*self.named.notes, *self.engine.notes):
             self.assume("row", note, "the row")
@@ -97,11 +97,11 @@ class _Settings:
 
     def settings(self) -> RunSettings:
         run, engine = self.run, self.engine
-        tp, pp, dp, ep, replicas = self.degrees()
+        degrees = Parallelism(run, self.named, self.hardware, self.assume).degrees()
         length = run.max_model_len or self.named.spec.max_context_tokens
         chunked = self.chunked(length)
         tokens = self.num_batched_tokens(chunked, length)
-        share = self.memory_share(tp * dp)
+        share = self.memory_share(degrees.tp * degrees.dp)
         return RunSettings(
             model=self.model(),
             model_id=self.named.found.id,
@@ -109,20 +109,22 @@ class _Settings:
             hardware=self.hardware,
             hardware_id=self.hardware_id,
             engine=engine,
-            tp=tp,
-            pp=pp,
-            dp=dp,
-            ep=ep,
-            num_replicas=replicas,
+            tp=degrees.tp,
+            pp=degrees.pp,
+            dp=degrees.dp,
+            ep=degrees.ep,
+            num_replicas=degrees.num_replicas,
             kv_dtype=self.kv_dtype(),
             memory_share=share,
             max_num_seqs=self.num_seqs(),
             max_num_batched_tokens=tokens,
             max_model_len=length,
             flags_unknown=self.flags_unknown(),
+            reserves_output=self.reserves_output(),
             chunked_prefill=chunked,
             async_scheduling=self.asynchronous(),
             scheduler_recv_interval=self.recv_interval(),
+            num_scheduler_steps=self.scheduler_steps(),
             batch_wait_timeout_iters=run.batch_wait_timeout_iters or 0,
             batch_wait_max_tokens_ratio=run.batch_wait_max_tokens_ratio or 0.0,
             cuda_graph_max_bs=run.cuda_graph_max_bs,
@@ -172,52 +174,6 @@ class _Settings:
         row = self.profile.gpu_class(self.hardware.visible_memory_bytes, self.hardware.name)
         return row.max_num_seqs, row.max_num_batched_tokens
 
-    def degrees(self) -> tuple[int, int, int, int, int]:
-        """tp, pp, dp, ep and the number of replicas."""
-        run, gpus, pp = self.run, self.run.num_gpus or 1, self.run.pp or 1
-        pp = pp if gpus % pp == 0 else 1
-        moe = self.named.spec.has_experts
-        if run.attention_dp and moe and gpus > 1:
-            ranks = run.tp or gpus // pp
-            return 1, pp, ranks, run.ep or ranks, max(1, gpus // (ranks * pp))
-        tp = run.tp or (self.least_tp(gpus) if run.ep is None else gpus // pp)
-        if run.tp is None:
-            self.assume("tensor parallel", f"{tp}: the least that fits", "tp")
-        elif not self.fits(tp * pp, 1.0):
-            # The run took place: the row counts its GPUs wrongly.
-            tp = next((more for more in _DEGREES if self.fits(more * pp, _MOST_LOADED)), tp)
-            gpus = max(gpus, tp * pp)
-            self.assume("GPUs", f"{tp}, as the weights do not fit {run.tp}", "tp")
-        if run.num_gpus is None:
-            self.assume("GPUs", str(tp * pp), "num_gpus")
-            gpus = tp * pp
-        ep = min(run.ep or 1, tp) if moe else 1
-        return tp, pp, 1, ep, max(1, gpus // (tp * pp))
-
-    def least_tp(self, gpus: int) -> int:
-        """Powers of two up to what the run had; beyond it where the weights cannot fit at all."""
-        domain = min(gpus, self.hardware.node.gpus if gpus > self.hardware.node.gpus else gpus)
-        degrees = [tp for tp in _DEGREES if tp <= domain and gpus % tp == 0]
-        for tp in degrees:
-            if self.fits(tp, _MOST_WEIGHTS_FRACTION):
-                return tp
-        if self.fits(degrees[-1], _MOST_LOADED):
-            return degrees[-1]
-        for tp in _DEGREES:
-            if tp > degrees[-1] and self.fits(tp, _MOST_WEIGHTS_FRACTION):
-                self.assume("GPUs", f"{tp}, as the weights do not fit {gpus}", "num_gpus")
-                return tp
-        raise UnsupportedError(
-            f"{num_params_total(self.named.spec) / 1e9:.0f} B parameters do not fit {gpus} x "
-            f"{self.hardware.name}"
-        )
-
-    def fits(self, num_shards: int, fraction: float) -> bool:
-        """Whether weights in so many parts take at most this fraction of a GPU."""
-        memory = self.hardware.visible_memory_bytes
-        size = weight_bytes_per_gpu(self.named.spec, num_shards, self.named.dtype)
-        return size <= fraction * memory
-
     def kv_dtype(self) -> str:
         text, activations = self.run.kv_dtype, self.named.spec.activation_dtype
         wide = activations if activations in ("bf16", "fp16") else "bf16"
@@ -251,6 +207,8 @@ class _Settings:
         default = self.profile.memory_share(gpus)
         if self.engine.kind == "tensorrt-llm":
             default = _TRTLLM_FREE_FRACTION
+        if self.tuned is not None:
+            default = self.tuned.memory_share
         return self.or_default("gpu_memory_fraction", self.run.gpu_memory_fraction, default)
 
     def flags_unknown(self) -> bool:
@@ -258,7 +216,22 @@ class _Settings:
         guessed = self.run.columns.get("defaulted_fields", "").startswith("all")
         return self.run.max_model_len is None and (guessed or self.run.gpu_memory_fraction is None)
 
+    def reserves_output(self) -> bool:
+        """TGI, and TensorRT-LLM but for submissions to MLPerf, which run MAX_UTILIZATION."""
+        scheduler = self.engine.scheduler
+        return scheduler == "tgi" or (scheduler == "tensorrt-llm" and self.tuned is None)
+
+    def scheduler_steps(self) -> int:
+        """Decode steps to one run of the scheduler (vLLM V0's --num-scheduler-steps)."""
+        noted = re.search(r"num-scheduler-steps? (\d+)", self.run.columns.get("settings_notes", ""))
+        if noted or self.tuned is None:
+            return int(noted[1]) if noted else 1
+        return self.or_default("num_scheduler_steps", None, self.tuned.num_scheduler_steps)
+
     def chunked(self, length: int) -> bool:
+        if self.tuned is not None:
+            default = self.tuned.chunked_prefill
+            return self.or_default("chunked_prefill", self.run.chunked_prefill, default)
         if self.engine.scheduler in ("tensorrt-llm", "tgi", "turbomind"):
             return bool(self.run.chunked_prefill) and self.engine.kind == "tensorrt-llm"
         default = self.profile.defaults.chunks_prefill(length)
@@ -274,6 +247,8 @@ class _Settings:
         default = self.gpu_class()[0]
         if self.engine.kind == "tensorrt-llm":
             default = _BENCH_MAX_NUM_SEQS if self.run.workload == "offline" else 2048
+        if self.tuned is not None:
+            default = self.tuned.max_num_seqs
         return self.or_default("max_num_seqs", self.run.max_num_seqs, default)
 
     def num_batched_tokens(self, chunked: bool, length: int) -> int:
@@ -284,6 +259,8 @@ class _Settings:
             default = _TGI_PREFILL_TOKENS
         elif self.engine.scheduler == "vllm-v0" and not chunked:
             default = max(length, 2048)
+        if self.tuned is not None:
+            default = self.tuned.max_num_batched_tokens
         tokens = self.or_default("max_num_batched_tokens", self.run.max_num_batched_tokens, default)
         if not chunked:  # whole prompts only: the longest must fit
             tokens = max(tokens, math.ceil(self.run.isl or 0))

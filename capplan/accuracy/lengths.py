@@ -1,0 +1,57 @@
+"""How long prompts and answers are: a draw of whole tokens from a client's distribution."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+
+Draw = Callable[[random.Random], int]
+# Prompts and answers of chats: about log-normal. Benchmarks cut both at a cap.
+CHAT_SIGMA = 0.8
+
+
+def fixed(tokens: float) -> Draw:
+    """Whole numbers whose mean is ``tokens``."""
+    low = math.floor(tokens)
+    part = tokens - low
+    if part < 1e-9:
+        return lambda _: low
+    return lambda rng: low + (rng.random() < part)
+
+
+def uniform(ratio: float, tokens: float) -> Draw:
+    """Integers in [ratio x tokens, tokens], as vLLM's and InferenceX's clients draw them."""
+    low, high = max(1, int(ratio * tokens)), round(tokens)
+    return lambda rng: rng.randint(low, high)
+
+
+def normal(mean: float, sigma: float) -> Draw:
+    return lambda rng: max(1, round(rng.gauss(mean, sigma)))
+
+
+def chat(mean: float, cap: float) -> Draw:
+    """Log-normal, cut at ``cap``; the location is such that the cut numbers have this mean."""
+    cap = max(cap, mean)
+    location = _location(mean, cap)
+
+    def draw(rng: random.Random) -> int:
+        return max(1, round(min(cap, math.exp(rng.gauss(location, CHAT_SIGMA)))))
+
+    return draw
+
+
+def _location(mean: float, cap: float) -> float:
+    low, high = math.log(mean) - 3, math.log(mean) + 3
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _cut_mean(middle, cap) < mean else (low, middle)
+    return (low + high) / 2
+
+
+def _cut_mean(location: float, cap: float) -> float:
+    """E[min(X, cap)] of a log-normal X."""
+    sigma = CHAT_SIGMA
+    normal: Callable[[float], float] = lambda z: 0.5 * math.erfc(-z / math.sqrt(2))  # noqa: E731
+    z = (math.log(cap) - location) / sigma
+    return math.exp(location + sigma**2 / 2) * normal(z - sigma) + cap * (1 - normal(z))
