@@ -13,6 +13,7 @@ from capplan.formulas.number_formats import FORMATS
 from capplan.performance.batch import Batch, Chunk
 from capplan.performance.rates import derated_rates, ideal_rates
 from capplan.performance.step import StepModel
+from capplan.specs.architecture import architecture_of
 from capplan.specs.catalogue import load_hardware, load_model
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import kv_bytes_per_sequence, kv_bytes_per_token
@@ -170,3 +171,14 @@ def test_number_formats_are_those_of_the_schema() -> None:
     schema = ModelSpec.model_json_schema()
     names = schema["$defs"]["Quantization"]["properties"]["format"]["enum"]
     assert set(names) == set(FORMATS)
+
+
+def test_cards_without_peer_to_peer_go_through_the_host() -> None:
+    """Four L40S that could not reach each other: 5.2 GB/s (aiconfigurator's collectives)."""
+    through_host = derated_rates(load_hardware("rtx-4090").spec, 4).all_reduce
+    direct = derated_rates(load_hardware("rtx-6000-ada").spec, 4).all_reduce
+    assert through_host is not None
+    assert direct is not None
+    assert through_host.latency_s > direct.latency_s
+    served = architecture_of(load_hardware("rtx-4090").spec.architecture).serving.link
+    assert through_host.bus_bandwidth_bytes_per_s / served == pytest.approx(5.2e9, rel=0.05)

@@ -12,7 +12,7 @@ from capplan.errors import UnsupportedError
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
 from capplan.performance.kernel_rates import KernelRates
 from capplan.specs.architecture import ArchitectureSpec, Serving, architecture_of
-from capplan.specs.hardware import AllReduceMeasurement, HardwareSpec
+from capplan.specs.hardware import AllReduceMeasurement, HardwareSpec, Pcie
 
 DEFAULT_LINK_FRACTION = 0.75  # ring all-reduce over a switched link
 DEFAULT_LINK_LATENCY_S = 5e-6
@@ -21,6 +21,11 @@ DEFAULT_LINK_LATENCY_S = 5e-6
 DEFAULT_PCIE_FRACTION = {2: 0.6}
 DEFAULT_PCIE_FRACTION_MANY = 0.4
 DEFAULT_PCIE_LATENCY_S = 13e-6
+# Through the host's memory, where cards cannot reach each other: four and eight L40S in a server
+# without usable peer-to-peer reached 0.16 and 0.045 of the link (aiconfigurator@095f58a l40s/comm).
+# A pair has half the hops.
+HOST_FRACTION = {2: 0.2, 4: 0.16, 8: 0.045}
+HOST_LATENCY_S = {2: 13e-6, 4: 26e-6, 8: 45e-6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +152,21 @@ def _all_reduce(hardware: HardwareSpec, tp: int) -> tuple[AllReduceRate | None, 
             link = min(link, hardware.scale_up.peer_bandwidth * (tp - 1))
         return AllReduceRate(DEFAULT_LINK_LATENCY_S, DEFAULT_LINK_FRACTION * link), note
     if hardware.pcie is not None:
-        share = DEFAULT_PCIE_FRACTION.get(tp, DEFAULT_PCIE_FRACTION_MANY)
-        note = f"all-reduce over {tp} GPUs: default share of PCIe"
-        return AllReduceRate(DEFAULT_PCIE_LATENCY_S, share * hardware.pcie.bandwidth), note
+        return _pcie_all_reduce(hardware.pcie, tp)
     raise UnsupportedError(
         f"{hardware.name} names no link between accelerators, so TP {tp} cannot be planned",
         hint="use --tp 1, or add `scale_up` or `pcie` to its file",
     )
+
+
+def _pcie_all_reduce(pcie: Pcie, tp: int) -> tuple[AllReduceRate, str]:
+    if not pcie.peer_to_peer:
+        size = min((num for num in HOST_FRACTION if num >= tp), default=max(HOST_FRACTION))
+        note = f"all-reduce over {tp} GPUs: default share of PCIe through the host"
+        return AllReduceRate(HOST_LATENCY_S[size], HOST_FRACTION[size] * pcie.bandwidth), note
+    share = DEFAULT_PCIE_FRACTION.get(tp, DEFAULT_PCIE_FRACTION_MANY)
+    note = f"all-reduce over {tp} GPUs: default share of PCIe"
+    return AllReduceRate(DEFAULT_PCIE_LATENCY_S, share * pcie.bandwidth), note
 
 
 def _rate_of(row: AllReduceMeasurement) -> AllReduceRate:

@@ -11,6 +11,7 @@ from capplan.specs.fields import (
     BytesPerS,
     Count,
     Date,
+    Flag,
     FlopPerS,
     Fraction,
     Hertz,
@@ -66,6 +67,8 @@ class Pcie(Spec):
     generation: Count
     lanes: Count = 16
     bandwidth: BytesPerS  # per direction
+    # False: the driver lets cards talk to each other through the host's memory only.
+    peer_to_peer: Flag = True
 
 
 class Board(Spec):
