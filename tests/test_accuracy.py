@@ -238,6 +238,16 @@ def test_chats_have_the_mean_that_was_measured(tmp_path: Path) -> None:
     assert max(o for _, o in lengths) <= 4 * 190
 
 
+@pytest.mark.parametrize("num", ["1", "8", "300"])
+def test_few_chats_have_the_counted_mean_too(tmp_path: Path, num: str) -> None:
+    """The row's means were counted over what was sent: a draw of few does not change them."""
+    run = row(tmp_path, dataset="ShareGPT", range_ratio="", isl="217", osl="190", num_prompts=num)
+    for seed in range(3):
+        lengths = load_of(run).lengths(seed)
+        assert statistics.fmean(o for _, o in lengths) == pytest.approx(190, abs=1)
+        assert statistics.fmean(p for p, _ in lengths) == pytest.approx(217, abs=1)
+
+
 def test_a_closed_loop_sends_ten_requests_a_client(tmp_path: Path) -> None:
     load = load_of(row(tmp_path, num_prompts="", concurrency="64"))
     assert load.num_requests == 640

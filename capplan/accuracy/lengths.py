@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 Draw = Callable[[random.Random], int]
 # Prompts and answers of chats: about log-normal. Benchmarks cut both at a cap.
@@ -55,3 +55,9 @@ def _cut_mean(location: float, cap: float) -> float:
     normal: Callable[[float], float] = lambda z: 0.5 * math.erfc(-z / math.sqrt(2))  # noqa: E731
     z = (math.log(cap) - location) / sigma
     return math.exp(location + sigma**2 / 2) * normal(z - sigma) + cap * (1 - normal(z))
+
+
+def with_mean(lengths: Sequence[int], mean: float) -> list[int]:
+    """The same spread, with this mean but for rounding; no length below one token."""
+    factor = mean * len(lengths) / sum(lengths)
+    return [max(1, round(length * factor)) for length in lengths]

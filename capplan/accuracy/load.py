@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from capplan.accuracy.lengths import CHAT_SIGMA, Draw, chat, fixed, normal, uniform
+from capplan.accuracy.lengths import CHAT_SIGMA, Draw, chat, fixed, normal, uniform, with_mean
 from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.mlperf import LatencyLimits, limits_of
 from capplan.accuracy.warm_cache import finds_its_prompts
@@ -63,6 +63,7 @@ class Load:
     mean_output_tokens: float
     draw: Draw  # prompt
     draw_output: Draw
+    keeps_means: bool  # what was sent has the row's means: they were counted, not asked for
     least_duration_s: float  # of a benchmark that goes on so long
     steady_from: int  # requests before it are sent and not counted in latencies
     limits: LatencyLimits | None  # within which the benchmark sought the highest rate
@@ -72,7 +73,12 @@ class Load:
     def lengths(self, seed: int = 0) -> list[tuple[int, int]]:
         """As the client draws them; prompts and outputs from streams of their own."""
         prompts, outputs = random.Random(f"{seed} prompts"), random.Random(f"{seed} outputs")
-        return [(self.draw(prompts), self.draw_output(outputs)) for _ in range(self.num_requests)]
+        drawn = [(self.draw(prompts), self.draw_output(outputs)) for _ in range(self.num_requests)]
+        if not self.keeps_means:
+            return drawn
+        prompt_sizes = with_mean([prompt for prompt, _ in drawn], self.mean_prompt_tokens)
+        output_sizes = with_mean([output for _, output in drawn], self.mean_output_tokens)
+        return list(zip(prompt_sizes, output_sizes, strict=True))
 
 
 def load_of(run: MeasuredRun) -> Load:
@@ -103,6 +109,7 @@ class _Load:
             mean_output_tokens=output * shrink,
             draw=draw,
             draw_output=draw_output,
+            keeps_means=self.counted(),
             least_duration_s=self.least_duration_s(),
             steady_from=self.steady_from(kind, concurrency),
             limits=self.limits(),
@@ -216,6 +223,11 @@ class _Load:
     def mean_share(self) -> float:
         ratio = self.run.range_ratio
         return (1 + ratio) / 2 if ratio is not None and ratio < 1 else 1.0
+
+    def counted(self) -> bool:
+        """Whether lengths are what a client counted of a data set's prompts and answers."""
+        dataset = self.run.dataset.lower()
+        return any(word in dataset for word in (*_CHATS, "llmperf"))
 
     def distributions(self, prompt: float, output: float) -> tuple[Draw, Draw]:
         ratio, dataset = self.run.range_ratio, self.run.dataset.lower()
