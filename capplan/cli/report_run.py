@@ -14,7 +14,9 @@ from capplan.planner.simulate import simulate_plan
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.report import FleetRun
 
-NUM_REQUESTS = 4000  # a P99 needs a thousand; the plots want a picture, not a proof
+# A P99 needs a thousand; the plots want a picture, not a proof.
+NUM_REQUESTS = 4000
+SLOW_NUM_REQUESTS = 1500  # where every step is taken one by one
 # What both commands are told in the same words.
 _SAME = (
     "plan", "trace", "arrivals", "seed", "engine", "engine_version", "gpu_memory", "block_size",
@@ -62,7 +64,7 @@ def simulate_texts(options: GpusOptions, said: GpusInputs, result: GpusResult) -
         **{name: getattr(options, name) for name in _SAME},
         **_traffic(options, said),
         **_limits(said),
-        "num_requests": str(NUM_REQUESTS),
+        "num_requests": str(SLOW_NUM_REQUESTS if served.one_pool else NUM_REQUESTS),
     }
     return {name: value for name, value in texts.items() if value is not None}
 

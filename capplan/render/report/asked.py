@@ -22,7 +22,7 @@ def question_table(report: Report) -> Table:
         *_limits(report),
         ("least", asked.objective, "--objective"),
         ("weights, KV", f"{asked.dtype}, {asked.kv_dtype}", "--dtype"),
-        ("spare replicas", f"{asked.num_spare_replicas:,}", "--spares"),
+        _spares(report),
     ]
     columns = (
         Column("what", "what", right=False),
@@ -40,6 +40,15 @@ def _objective(row: tuple[str, str, str, str]) -> tuple[str, str, str, str]:
         return row
     words = {"cost": "the bill", "gpus": "GPUs", "watts": "power", "latency": "P99 end to end"}
     return (row[0], words.get(row[1], row[1]), row[2], "")
+
+
+def _spares(report: Report) -> tuple[str, str, str]:
+    sizing = report.answer.sizing
+    availability = sizing.availability if sizing is not None else None
+    if availability is None or availability.target_fraction is None:
+        return ("spare replicas", f"{report.question.num_spare_replicas:,}", "--spares")
+    share = f"{100 * availability.target_fraction:.7g} %"
+    return ("spare replicas", f"as many as keep the limits {share} of the time", "--availability")
 
 
 def _length(given: str, mean_tokens: int) -> str:

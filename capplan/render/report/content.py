@@ -29,7 +29,7 @@ from capplan.render.report.page import (
     Sheet,
     Words,
 )
-from capplan.render.report.top import top_of
+from capplan.render.report.top import spares, top_of
 from capplan.render.screen import Column, Table, assumption_table
 from capplan.render.sizing import (
     kinds_table,
@@ -91,7 +91,7 @@ def _settings(result: GpusResult) -> Table:
     served = result.served_as
     rows = [
         ("accelerator", result.hardware),
-        ("replicas", f"{result.num_replicas} and {result.num_spare_replicas} spare"),
+        ("replicas", f"{result.num_replicas}, and {spares(result)}"),
         ("tensor parallel (TP)", str(result.tp)),
     ]
     if served is not None:

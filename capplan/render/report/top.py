@@ -55,7 +55,7 @@ def _gpus(result: GpusResult) -> Tile:
     replicas = shows.plural(result.num_replicas, "replica")
     note = (
         f"{result.hardware}: {result.num_gpus} carry the load ({replicas} x TP {result.tp}), "
-        f"{shows.plural(result.num_spare_replicas, 'spare replica')}, "
+        f"{spares(result)}, "
         f"{shows.plural(result.num_nodes, 'whole node')} of {result.gpus_per_node}"
     )
     band = find_band(result.bands, GPUS, "mean")
@@ -64,6 +64,11 @@ def _gpus(result: GpusResult) -> Tile:
         note += f"; {coverage([band])} band of the {result.num_gpus}: {band_text(band)}"
         tone = "open" if band.high > (result.num_gpus_rounded or 0) else "plain"
     return Tile("GPUs to get", shows.count(result.num_gpus_rounded or 0), note, tone)
+
+
+def spares(result: GpusResult) -> str:
+    num = result.num_spare_replicas
+    return shows.plural(num, "spare replica") if num else "no spare"
 
 
 def _bill(result: GpusResult) -> Tile:
