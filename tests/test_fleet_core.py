@@ -19,6 +19,7 @@ from capplan.simulator.fleet.server import MakeReplica
 from capplan.simulator.fleet.settings import Admission, Clients, Failure, FleetSettings, Routing
 from capplan.simulator.fleet.simulate import simulate_fleet
 from capplan.simulator.fleet.sources import ClosedLoop, OpenTraffic
+from capplan.simulator.loop import ReplicaLoop
 from capplan.simulator.requests import Request
 from capplan.simulator.simulate import open_replica, simulate
 from capplan.simulator.step_time import AffineStepTime
@@ -79,6 +80,48 @@ def test_patient_clients_by_the_short_way_and_by_the_driver(
     requests = poisson(600, 60.0)
     short = simulate_fleet(requests, replicas(setup), plan)
     assert short == Driver(OpenTraffic(requests), replicas(setup), plan).run()
+
+
+class EveryPass:
+    """A replica of which nobody knows when it will have a finish: it is never left behind."""
+
+    def __init__(self, loop: ReplicaLoop) -> None:
+        for door in ("submit", "abort", "abort_all", "first_token_s", "advance", "close"):
+            setattr(self, door, getattr(loop, door))
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("stops_at_finish", "quiet_until_s", "run"):
+            raise AttributeError(name)
+        return getattr(self._loop, name)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.booleans(), st.booleans(), st.sampled_from([8.0, 40.0, 90.0]), st.integers(0, 1000),
+    st.sampled_from([120, 400]), st.sampled_from([64, 2048]),
+    st.sampled_from(["least-requests", "prefix-aware", "random-of-two"]), st.booleans(),
+)  # fmt: skip
+def test_replicas_that_lag_behind_do_the_same(
+    asynchronous: bool, caching: bool, rate: float, seed: int, blocks: int, budget: int,
+    policy: Any, fails: bool,
+) -> None:  # fmt: skip
+    """While nobody finishes a replica is left alone: it makes the same passes later."""
+    setup = config(
+        async_scheduling=asynchronous, enable_prefix_caching=caching, num_gpu_blocks=blocks,
+        max_num_seqs=8, max_num_batched_tokens=budget, max_model_len=1000,
+    )  # fmt: skip
+    stops = [r._replace(max_tokens=200) if i % 7 == 3 else r
+             for i, r in enumerate(poisson(120, rate, seed))]  # fmt: skip
+    plan = FleetSettings(
+        3,
+        clients=Clients(retries=5, retry_on=("failed",)),
+        routing=Routing(policy, health_check_interval_s=0.3),
+        failures=(Failure(0, 0.31), Failure(1, 0.5, 0.81)) if fails else (),
+    )
+    lagging = simulate_fleet(stops, replicas(setup), plan)
+    exact = simulate_fleet(stops, lambda sink: EveryPass(replicas(setup)(sink)), plan)
+    assert lagging == exact
 
 
 clients = st.builds(

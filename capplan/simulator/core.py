@@ -43,8 +43,8 @@ class Replica(ReplicaState):
         calendar, ending, opening = self.calendar, self.ending, self.opening
         paces, limits_prompts = self.paces, self.cuts or self.paces
         steady_head, fcfs = self.steady_head, config.policy == "fcfs"
-        told_at_once = is_open or self.records_steps
-        patience = 10_000 + 2 * config.max_model_len
+        stops, patience = is_open and self.stops_at_finish, 10_000 + 2 * config.max_model_len
+        told_at_once = stops or self.records_steps
         # The next request to come, and when: without one the horizon, to pause at once -inf.
         coming = None if is_open else take()
         next_arrival = coming.arrival_s if coming else -inf if is_open else inf
@@ -64,7 +64,7 @@ class Replica(ReplicaState):
                     # Up to the horizon all is done, or others are to see what has happened.
                     self.step, self.landing, self.now_s = step, landing, now
                     self.num_decodes, self.computed, self.free = decodes, computed, free
-                    self.in_flight = in_flight
+                    self.in_flight, self.start_s, self.blocked = in_flight, start, blocked
                     self.hold_back(coming)
                     yield None
                     if self.is_closing:
@@ -254,7 +254,7 @@ class Replica(ReplicaState):
                         free = release(landing, step, free)
                         decodes, computed = self.num_decodes, self.computed
                         population -= len(landing)
-                        if landing and is_open:
+                        if landing and stops:
                             next_arrival = -inf
                         landing = []
                     if fruitless > patience:
@@ -373,7 +373,7 @@ class Replica(ReplicaState):
                     request_seconds += population * (now - counted_s)
                     counted_s = now
                     population -= len(finished)
-                    if is_open:
+                    if stops:
                         next_arrival = -inf
                     if was_wasteful:
                         self.step, self.num_decodes, self.computed = step, decodes, computed

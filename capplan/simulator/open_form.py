@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 from capplan.simulator.requests import Outcome, Rejection, Request, RequestRecord
@@ -35,6 +35,7 @@ class OpenForm:
         self.last_arrival_s = -inf
         # Between the doors and the loop.
         self.is_open = self.is_closing = False
+        self.stops_at_finish = True  # to be set before the first advance
         self.horizon_s = inf  # the loop makes passes before it
         self.now_s = 0.0  # while it pauses: when it makes the next pass
         self.is_idle = True  # it pauses until somebody comes
@@ -166,19 +167,24 @@ class OpenForm:
 
         Returns the time reached, at most `until_s`; every finish before it has been told.
         """
-        if self.next_s < until_s:
+        next_s = self.next_s
+        if next_s < until_s:
             self.horizon_s = until_s
-            if self.is_idle and self.next_s > self._inbox_s:
-                self.wake_s = self.next_s  # it comes late
-            self.is_idle = False
-            self._outcome = next(self._opened())
-            if not self.is_idle and self._outcome is None:
-                until_s = min(until_s, self.now_s)
-        if isfinite(until_s):
-            self._reached_s = max(self._reached_s, until_s)
-        else:
-            self._reached_s = max(self._reached_s, self.now_s)
+            if self.is_idle:
+                if next_s > self._inbox_s:
+                    self.wake_s = next_s  # it comes late
+                self.is_idle = False
+            self._outcome = next(self._loop or self._opened())
+            if not self.is_idle and self._outcome is None and self.now_s < until_s:
+                until_s = self.now_s
+        reached_s = until_s if until_s < inf else self.now_s
+        if reached_s > self._reached_s:
+            self._reached_s = reached_s
         return until_s
+
+    def quiet_until_s(self) -> float:
+        """Nobody finishes before it unless somebody comes or goes; as far as is easily known."""
+        return self.next_s
 
     def close(self) -> Outcome:
         """The sums of the whole run. What is unfinished stays so."""
@@ -203,7 +209,8 @@ class OpenForm:
         return self._loop
 
     def _take(self) -> Sequence | None:
-        return self.inbox.popleft() if self._inbox_s < self.horizon_s else None
+        inbox = self.inbox
+        return inbox.popleft() if inbox and inbox[0].arrival_s < self.horizon_s else None
 
     # For the loop.
 

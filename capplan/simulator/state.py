@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappush
+from math import inf
 
 from capplan.simulator.config import SchedulerConfig, rejection_reason
 from capplan.simulator.observers import Observers, StepObserver
@@ -82,7 +83,10 @@ class ReplicaState(OpenForm):
             config.scheduler_reserve_full_isl or not config.enable_prefix_caching
         )
         self.last_in_prompt = 0  # for the recorder: later admissions are of this pass
-        self.landing: list[Sequence] = []  # while it pauses: their last token is under way
+        # While it pauses: whose last token is under way, when the next step begins on the GPU, and
+        # whether those that wait go on waiting while decodes go on.
+        self.landing: list[Sequence] = []
+        self.start_s, self.blocked = 0.0, False
 
     # Arrivals.
 
@@ -120,6 +124,27 @@ class ReplicaState(OpenForm):
     @property
     def num_used_blocks(self) -> int:
         return self.config.usable_blocks - self.free
+
+    def quiet_until_s(self) -> float:
+        """Nobody finishes before it unless somebody comes or goes; as far as is easily known."""
+        if self.is_idle or self.inbox or self.wake_s is not None:
+            return self.next_s
+        if self.landing:
+            return self.start_s
+        decodes, free = self.num_decodes, self.free
+        waits = self.waiting and not self.blocked
+        if not decodes or self.in_prompt or waits or decodes > self.config.max_num_batched_tokens:
+            return self.now_s
+        steps = self.calendar[0] + 1 - self.step
+        if self.windows or (steps // self.block_size + 1) * decodes > free:
+            return self.now_s
+        context = self.computed + decodes
+        base, slope, limit = self.step_time.line(decodes, context)
+        if limit < inf:
+            return self.now_s
+        # The loop adds up step by step: this is the same but for rounding.
+        mean_s = base + slope * (context + decodes * (steps - 1) / 2)
+        return (self.start_s + steps * mean_s) * (1 - 1e-9)
 
     # The rare parts of a pass.
 

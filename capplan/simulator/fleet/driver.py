@@ -39,15 +39,19 @@ class Driver:
         self.source, self.settings = source, settings
         self.clients, self.admission = settings.clients, settings.admission
         keeps_pace = settings.admission.max_queue_wait_s < inf
+        self.guarded = not settings.admission.is_open
+        # Is there nobody who looks at more of a replica than at its finishes?
+        patient = self.clients.timeout_s == source.lookahead_s == inf
+        lags = patient and not (self.guarded or settings.routing.looks_inside)
         self.servers = [
-            Server(index, make, keeps_pace=keeps_pace) for index in range(settings.num_replicas)
+            Server(index, make, keeps_pace=keeps_pace, lags=lags)
+            for index in range(settings.num_replicas)
         ]
         self.listed = list(self.servers)  # those that the router takes to be up
         self.choose = make_router(settings.routing, settings.seed)
         self.backoff = Backoff(settings.clients, settings.seed)
         # Only after a time-out is there something in a cache that the next attempt may find.
         self.names_prompts = self.clients.retries > 0 and self.clients.timeout_s < inf
-        self.guarded = not settings.admission.is_open
         self.now = 0.0
         self.records: list[ClientRecord] = []
         self.lost: list[LostAttempt] = []
@@ -70,7 +74,7 @@ class Driver:
                 event_s, request_s = events[0][0] if events else inf, source.next_s
                 until = event_s if event_s <= request_s else request_s
                 if until > self._reached_s:
-                    if self._advance(until):
+                    if self._advance(until, exactly=event_s <= request_s):
                         continue  # a finish that may set off something earlier
                     self._reached_s = until
                 if until == inf:
@@ -91,20 +95,22 @@ class Driver:
         self._num_events += 1
         heappush(self._events, (time_s, 1, self._num_events, act, arguments))
 
-    def _advance(self, until: float) -> bool:
-        """Let the replicas make their passes before `until`; True where that led to new events."""
+    def _advance(self, until: float, *, exactly: bool) -> bool:
+        """Let the replicas make their passes before `until`; True where that led to new events.
+
+        But for `exactly`, those in which nobody will have finished may stay behind.
+        """
         if self.source.lookahead_s < inf:
             return self._advance_in_step(until)
         for server in self.servers:
-            if server.up:
-                loop, records = server.loop, server.records
-                if loop.next_s < until:
-                    while loop.advance(until) < until:
-                        pass
+            if server.up and (exactly or server.quiet_s <= until):
+                server.advance(until)
+                records = server.records
                 while len(records) > server.taken_in:
                     if records[server.taken_in].finish_s > until:
                         break
                     self._finish(server)
+                server.look_ahead()
         return False
 
     def _advance_in_step(self, until: float) -> bool:
@@ -174,7 +180,7 @@ class Driver:
             return self._lose(call, "failed")
         if self.guarded and not server.admits(self.admission):
             return self._lose(call, "rejected")
-        if server.loop.submit(request) is not None:
+        if server.submit(request) is not None:
             return self._end(call, "refused", self.now, server.index)
         self._pending[request.id] = call
         call.attempt_id = request.id

@@ -41,7 +41,8 @@ def can_run(source: object, settings: FleetSettings) -> bool:
 
 def run(source: OpenTraffic, make: MakeReplica, settings: FleetSettings) -> FleetOutcome:
     """The same outcome as the driver's, in fewer turns."""
-    servers = [Server(index, make) for index in range(settings.num_replicas)]
+    lags = not settings.routing.looks_inside
+    servers = [Server(index, make, lags=lags) for index in range(settings.num_replicas)]
     sent: list[list[Request]] = [[] for _ in servers]
     lives: list[Outcome] = []
     interrupted = False
@@ -94,17 +95,19 @@ def route_by_load(
     for number, request in enumerate(requests, 1):
         now = request.arrival_s
         for server in servers:
-            loop, records = server.loop, server.records
-            if loop.next_s < now:
-                while loop.advance(now) < now:
-                    pass
-            while server.taken_in < len(records) and records[server.taken_in].finish_s <= now:
-                server.taken_in += 1
-                server.num_pending -= 1
+            if server.quiet_s > now:
+                continue
+            server.advance(now)
+            records, taken = server.records, server.taken_in
+            while taken < len(records) and records[taken].finish_s <= now:
+                taken += 1
+            server.num_pending -= taken - server.taken_in
+            server.taken_in = taken
+            server.look_ahead()
         server = choose(servers, request)
         server.last_sent = number
         sent[server.index].append(request)
-        if server.loop.submit(request) is None:
+        if server.submit(request) is None:
             server.num_pending += 1
 
 

@@ -5,27 +5,44 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from math import inf
+from typing import Protocol, runtime_checkable
 
 from capplan.simulator.fleet.records import ReplicaOutcome
 from capplan.simulator.fleet.settings import Admission
 from capplan.simulator.loop import ReplicaLoop
-from capplan.simulator.requests import Outcome, RequestRecord
+from capplan.simulator.requests import Outcome, Request, RequestRecord
 
 # Makes a replica, empty and at rest, that hands finished requests to its argument.
 MakeReplica = Callable[[Callable[[RequestRecord], object]], ReplicaLoop]
+
+@runtime_checkable
+class Foreseen(Protocol):
+    """A replica that can go on past its finishes, and knows for how long it will have none."""
+
+    stops_at_finish: bool
+
+    def quiet_until_s(self) -> float: ...
+
 
 SEEN_FINISHES = 64  # the last ones, for the rate at which a replica gets through its queue
 
 
 class Server:
-    """`records` are the finishes that the replica has told of, in order of time."""
+    """`records` are the finishes that the replica has told of, in order of time.
 
-    def __init__(self, index: int, make: MakeReplica, *, keeps_pace: bool = False) -> None:
+    `lags`: nobody looks at more of it than at its finishes. While it has none it may be left
+    behind, until `quiet_s`.
+    """
+
+    def __init__(
+        self, index: int, make: MakeReplica, *, keeps_pace: bool = False, lags: bool = False
+    ) -> None:
         self.index = index
         self._make = make
+        self._lags = lags
         self.records: list[RequestRecord] = []
         self.taken_in = 0  # of them: those whose time has come
-        self.loop = make(self.records.append)
+        self._begin()
         self.up = True
         self.listed = True  # the router takes it to be up
         self.num_pending = 0
@@ -36,6 +53,33 @@ class Server:
         self._finishes: deque[float] = deque(maxlen=SEEN_FINISHES)
         self._paused = False
         self._lives: list[Outcome] = []
+
+    def _begin(self) -> None:
+        """A replica that is empty."""
+        self.loop = loop = self._make(self.records.append)
+        self._quiet_until_s: Callable[[], float] | None = None
+        if self._lags and isinstance(loop, Foreseen):
+            loop.stops_at_finish = False
+            self._quiet_until_s = loop.quiet_until_s
+        self.quiet_s = 0.0
+
+    def submit(self, request: Request) -> str | None:
+        """The reason where it can never be served."""
+        self.quiet_s = 0.0
+        return self.loop.submit(request)
+
+    def advance(self, until_s: float) -> None:
+        """Make every pass before."""
+        advance = self.loop.advance
+        while advance(until_s) < until_s:
+            pass
+
+    def look_ahead(self) -> None:
+        """Set `quiet_s`, when all that has finished is taken in."""
+        if self._quiet_until_s is not None:
+            self.quiet_s = self._quiet_until_s()
+            if self.taken_in < len(self.records):
+                self.quiet_s = min(self.quiet_s, self.records[self.taken_in].finish_s)
 
     def take_in(self) -> RequestRecord:
         """The next finish in order of time."""
@@ -82,7 +126,7 @@ class Server:
         self._finishes.clear()
 
     def come_back(self) -> None:
-        self.loop = self._make(self.records.append)
+        self._begin()
         self.up = True
 
     def close(self) -> float:

@@ -74,6 +74,11 @@ class Routing:
     def looks_at_load(self) -> bool:
         return self.policy not in ("round-robin", "random")
 
+    @property
+    def looks_inside(self) -> bool:
+        """At more of a replica than how many of its requests are not answered."""
+        return self.policy == "least-kv"
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
