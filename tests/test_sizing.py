@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from capplan.cli.environment import Environment
 from capplan.cli.run import run
+from capplan.errors import CapplanError
 from capplan.performance.kv_engine import KvEngine
 from capplan.planner.question import EngineSettings, FleetSettings, Limits, Question, Workload
+from capplan.planner.sizing import parallel
 from capplan.planner.sizing.candidates import Candidate, SearchSpace, candidates_of
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.grid import NUM_RATES, highest, rate_at
@@ -168,6 +170,43 @@ def test_an_answer_does_not_depend_on_what_is_kept(points: PointFiles, tmp_path:
         search_of(aims, 50.0, fresh).curve(candidate(aims)).sustained(4) for _ in range(2)
     )
     assert first == again
+
+
+@pytest.mark.parametrize("traffic", ["constant", "conversations", "bursts", "too long"])
+@pytest.mark.parametrize("group", [1, 3])
+def test_a_point_that_goes_on_is_the_longer_run(traffic: str, group: int) -> None:
+    """An early look changes nothing, and sees requests as others come after them."""
+    specs: dict[str, dict[str, object]] = {
+        "constant": {},
+        "conversations": {"chat": {"turns": 3, "think_time": "2s"}},
+        "bursts": {"arrivals": "burst:40"},
+        "too long": {"prompt": "lognormal:100000,2"},  # some are longer than the model takes
+    }
+    demand = Demand(TrafficSpec.model_validate({"rate": "30", **specs[traffic]}))
+    probe = replace(Search(demand, promise()).curve(candidate(promise())).probe, num_samples=200)
+    short = probe.sample(1140, group, longer=False)
+    long = probe.sample(1140, group, longer=True)
+    assert long == replace(probe, _last={}).sample(1140, group, longer=True)
+    assert len(long.ttft) > len(short.ttft)
+    if traffic != "conversations":  # of which each look is a run of its own
+        assert long.ttft[: len(short.ttft)] == short.ttft
+        assert long.e2e[: len(short.ttft)] == short.e2e
+
+
+def test_many_things_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "_num_processors", lambda: 3)
+    assert parallel.run_all(lambda n: "x" * n, range(70_000, 70_005)) == [
+        "x" * n for n in range(70_000, 70_005)
+    ]
+
+    def odd(number: int) -> int:
+        if number % 2:
+            raise CapplanError(f"{number} is odd", hint="even ones")
+        return number
+
+    with pytest.raises(CapplanError, match="3 is odd") as raised:
+        parallel.run_all(odd, [2, 3, 4, 5])
+    assert raised.value.hint == "even ones"
 
 
 # The proof

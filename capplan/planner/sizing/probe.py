@@ -1,24 +1,19 @@
-"""One simulated point: a group of replicas of one kind at one rate."""
+"""Points of one kind of replica: groups of it at rates of the grid, as long as they need to be."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from capplan.planner.engine_loop import open_engine
 from capplan.planner.serving import Serving
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.grid import rate_at
+from capplan.planner.sizing.point import Point
 from capplan.planner.sizing.sample import Sample
 from capplan.planner.sizing.served import ServedReplica
 from capplan.planner.sizing.store import NoPoints, Points, name_of
 from capplan.simulator.fleet.settings import FleetSettings, Routing
-from capplan.simulator.fleet.simulate import simulate_fleet
-from capplan.simulator.requests import RequestRecord
-from capplan.simulator.run_data import RunData
-from capplan.simulator.saturation import saturation
 
 # Mean times in the system that pass before requests count, and that a run lasts at least: the
 # number in the system has then long forgotten that it began at zero.
@@ -26,7 +21,7 @@ WARMUP_TIMES = 2.5
 LEAST_TIMES = 5.0
 MORE_THAN_NEEDED = 1.25  # requests beyond those with which a percentile is a number
 LEAST_SAMPLES = 500
-LONGER = 3  # a run that left it open is repeated with so many times the requests
+LONGER = 3  # a run that left it open goes on to so many times the requests
 MAX_REQUESTS = 100_000
 
 
@@ -41,6 +36,8 @@ class Probe:
     num_samples: int  # with which the highest percentile is a number
     seed: int
     points: Points = field(default_factory=NoPoints)
+    # The point that was simulated last, by its rate and size: it may be asked to go on.
+    _last: dict[tuple[int, int], Point] = field(default_factory=dict, compare=False)
 
     def sample(self, place: int, num_replicas: int, *, longer: bool) -> Sample:
         """At `rate_at(place)` requests a second for each of so many replicas."""
@@ -48,12 +45,27 @@ class Probe:
         name = name_of((self._identity, f"{place} {num_replicas} {warmup} {total} {self.seed}"))
         found = self.points.get(name)
         if found is None:
-            found = self._simulated(place, num_replicas, warmup, total)
+            found = self._point(place, num_replicas).sample(warmup, total)
             self.points.put(name, found)
         return found
 
     def num_requests(self, place: int, num_replicas: int, *, longer: bool) -> int:
         return self._lengths(place, num_replicas, longer)[1]
+
+    def _point(self, place: int, num_replicas: int) -> Point:
+        key = (place, num_replicas)
+        if key not in self._last:
+            _, most = self._lengths(place, num_replicas, longer=True)
+            factor = rate_at(place) * num_replicas / self.demand.peak_per_s
+            self._last.clear()
+            self._last[key] = Point(
+                self.serving,
+                lambda total: self.demand.traffic(factor, total, self.seed),
+                FleetSettings(num_replicas, routing=self.routing, seed=self.seed),
+                self.demand.kind_of,
+                most,
+            )
+        return self._last[key]
 
     def _lengths(self, place: int, num_replicas: int, longer: bool) -> tuple[int, int]:
         """Requests before those that count, and altogether."""
@@ -85,36 +97,3 @@ class Probe:
             self.demand.identity,
         )
         return name_of(parts)
-
-    def _simulated(self, place: int, num_replicas: int, warmup: int, total: int) -> Sample:
-        factor = rate_at(place) * num_replicas / self.demand.peak_per_s
-        traffic = self.demand.traffic(factor, total, self.seed)
-
-        def make(on_finish: Callable[[RequestRecord], object]):  # type: ignore[no-untyped-def]
-            return open_engine(self.serving, on_finish)
-
-        settings = FleetSettings(num_replicas, routing=self.routing, seed=self.seed)
-        outcome = simulate_fleet(traffic, make, settings)
-        later_s = self.serving.overheads.ttft_s
-        records = {record.id: record for record in outcome.records}
-        rows: list[tuple[float, float | None, float, int]] = []
-        for client in sorted(outcome.clients, key=lambda client: client.sent_s)[warmup:]:
-            kind = self.demand.kind_of(client.id)
-            record = records.get(client.id)
-            if record is None:
-                rows.append((math.inf, None, math.inf, kind))
-            else:
-                seen_s = later_s(record.prompt_tokens)
-                rows.append((record.ttft_s + seen_s, record.tpot_s, record.e2e_s + seen_s, kind))
-        ordered = sorted(outcome.records, key=lambda record: record.arrival_s)
-        run = RunData(
-            records=ordered,
-            arrivals=sorted(client.sent_s for client in outcome.clients),
-            ends=sorted(client.end_s for client in outcome.clients),
-            statistics=(),
-            num_replicas=num_replicas,
-            end="finished",
-            ends_unanswered=[c.end_s for c in outcome.clients if c.end != "ok"],
-        )
-        state = saturation(run, window_s=(0.0, run.last_arrival_s))
-        return Sample.of(rows, saturated=state.saturated)

@@ -16,6 +16,9 @@ from capplan.results.sizing import Sustained
 # Replicas that are simulated together. The router evens out what arrives at each; eight get most
 # of what any number gets (docs/planner.md), so that larger fleets are on the safe side.
 GROUP = 8
+# Up to so many are simulated as they are. More, but fewer than a group, carry no more than the
+# group does: nobody has to try a number of which the group already says that it is not enough.
+_SMALL = 4
 # Below this share of the bound a rate is taken to pass; where the search ends there, the next.
 _SURELY = (0.7, 0.35, 0.1, 0.0)
 SLACK = 1.05  # bounds speak of means; a simulation of fixed lengths may touch them
@@ -99,6 +102,11 @@ def replicas_for(
         return None
     num = max(1, whole_replicas(demand_per_s / (curve.most_per_s * SLACK)))
     while num <= most:
+        if _SMALL < num < GROUP:
+            group = curve.sustained(GROUP, demand_per_s / most)
+            if group is None:
+                return None
+            num = max(num, min(GROUP, whole_replicas(demand_per_s / group.requests_per_s)))
         # Fewer than a group are of use only if so many are enough.
         useful = demand_per_s / (num if num < GROUP else most)
         found = curve.sustained(num, useful)

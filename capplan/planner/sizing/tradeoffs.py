@@ -19,8 +19,8 @@ def trade_offs(sized: Sequence[Sized], need_per_s: float) -> tuple[TradeOff, ...
     found = [
         _trade_off(one, place, judged, need_per_s)
         for one in sized
-        for (place, _), judged in sorted(one.judged.items())
-        if judged.verdict == "holds"
+        for (place, group), judged in sorted(one.judged.items())
+        if judged.verdict == "holds" and _num_replicas(place, need_per_s) >= max(group, _least(one))
     ]
     found.sort(key=lambda each: (_bill(each), each.e2e_s))
     frontier: list[TradeOff] = []
@@ -39,9 +39,17 @@ def _bill(each: TradeOff) -> tuple[float, float]:
     return each.usd_per_hour, 0.0
 
 
+def _num_replicas(place: int, need_per_s: float) -> int:
+    return max(1, int(-(-need_per_s // rate_at(place))))
+
+
+def _least(one: Sized) -> int:
+    return one.kind.num_replicas or 1
+
+
 def _trade_off(one: Sized, place: int, judged: Judged, need_per_s: float) -> TradeOff:
     candidate = one.candidate
-    num = max(1, int(-(-need_per_s // rate_at(place))))
+    num = _num_replicas(place, need_per_s)
     fleet = fleet_of(candidate.question, num, candidate.gpus_per_replica)
     values = {level.key: level.value_s for level in judged.levels}
     return TradeOff(

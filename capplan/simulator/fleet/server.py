@@ -15,6 +15,7 @@ from capplan.simulator.requests import Outcome, Request, RequestRecord
 # Makes a replica, empty and at rest, that hands finished requests to its argument.
 MakeReplica = Callable[[Callable[[RequestRecord], object]], ReplicaLoop]
 
+
 @runtime_checkable
 class Foreseen(Protocol):
     """A replica that can go on past its finishes, and knows for how long it will have none."""
