@@ -11,6 +11,7 @@ from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.gpus_said import said_of
 from capplan.cli.inputs import MAX_SECONDS, Inputs
 from capplan.cli.output import show
+from capplan.cli.plots import PlotOption
 from capplan.cli.slos import SloLimit, SloOptions, check_together, common_percentile, limits_of
 from capplan.errors import CapplanError
 from capplan.performance.calibration import UNCALIBRATED, Calibration
@@ -21,8 +22,9 @@ from capplan.planner.money import require_prices
 from capplan.render.screen import Screen
 from capplan.results.gpus import GpusInputs, GpusPlan, GpusResult
 
-if TYPE_CHECKING:  # traffic is the simulator's
+if TYPE_CHECKING:  # traffic is the simulator's, and plots are drawn where asked
     from capplan.planner.sizing.demand import Demand
+    from capplan.render.plots.chart import Plot
 
 SCHEMA = "capplan.gpus/1"
 SIMULATION_ONLY = (
@@ -31,20 +33,42 @@ SIMULATION_ONLY = (
 )  # fmt: skip
 
 
-def answer(options: GpusOptions, as_json: bool, form: str, emit: str | None = None) -> int:
-    """Answer, print, and return the exit code; with ``emit``, print what to run instead."""
+def answer(
+    options: GpusOptions,
+    as_json: bool,
+    form: str,
+    emit: str | None = None,
+    plot: str | None = None,
+) -> int:
+    """Answer, print, plot where asked, and return the exit code.
+
+    With ``emit``, print what to run instead.
+    """
     inputs = Inputs()
     if emit is not None:
-        if as_json:
-            raise CapplanError("--json and --emit are two forms of one answer: say one")
+        if as_json or plot is not None:
+            other = "--json" if as_json else "--plot"
+            raise CapplanError(f"{other} and --emit are two forms of one answer: say one")
         return _emitted(emit, options, inputs)
+    if plot is not None and not _is_simulated(options):
+        raise CapplanError(
+            "--plot draws what was simulated, and bounds are not",
+            hint="leave out --plot, or --no-verify and --replica-tokens-per-s",
+        )
+    drawing = PlotOption.of(plot, "gpus.svg", as_json=as_json, form=form)
     _, said, result = asked_and_answered(options, inputs)
 
     def screen() -> Screen:
         from capplan.render.gpus import screen as render
 
-        return render(result, said, inputs.assumptions)
+        return drawing.shown(render(result, said, inputs.assumptions), plots)
 
+    def plots() -> list[Plot | None]:
+        from capplan.cli.gpus_plots import plots_of  # not every answer's
+
+        return plots_of(options, said, result)
+
+    drawing.save(plots)
     show(SCHEMA, said, inputs.assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE if result.feasible else EXIT_NO
 

@@ -75,6 +75,14 @@ HardwareList = Annotated[
         complete=completion.hardware_names,
     ),
 ]  # fmt: skip
+SomeHardware = Annotated[
+    Text,
+    option(
+        "--hardware", "NAME[,NAME...]",
+        "An accelerator, or up to six to compare [default: a100-sxm-80gb].",
+        complete=completion.hardware_names,
+    ),
+]  # fmt: skip
 Dtype = Annotated[
     Text,
     option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),

@@ -57,6 +57,7 @@ def gpus(
     idle_power: o.IdlePower = None,
     calibration: o.Calibration = None,
     emit: o.Emit = None,
+    plot: o.Plot = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
@@ -69,12 +70,12 @@ def gpus(
     from capplan.cli.gpus import answer
     from capplan.cli.gpus_asked import GpusOptions
 
-    return answer(o.picked(GpusOptions, locals()), as_json, output_format(form), emit)
+    return answer(o.picked(GpusOptions, locals()), as_json, output_format(form), emit, plot)
 
 
 def roofline(
     model: o.Model = None,
-    hardware: o.HardwareList = None,
+    hardware: o.SomeHardware = None,
     dtype: o.Dtype = None,
     kv_dtype: o.KvDtype = None,
     tp: o.TpOne = None,

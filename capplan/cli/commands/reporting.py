@@ -15,7 +15,7 @@ ReportFormat = Annotated[
         "One HTML file that loads nothing, or markdown [default: by the file's ending, else html].",
     ),
 ]  # fmt: skip
-_NOT_OURS = ("emit", "as_json", "form")
+_NOT_OURS = ("emit", "plot", "as_json", "form")
 
 
 def report(output: o.Output = None, form: ReportFormat = None, **texts: Any) -> int:

@@ -43,7 +43,7 @@ def _panel(panel: Panel, width: int, height: int) -> list[str]:
     import plotext  # a tenth of a second, and only people look at it
 
     if _has_bars(panel):
-        height = round(panel.y.high - panel.y.low + 0.3) + FRAME
+        height = len(panel.y.ticks) + FRAME  # a line for each row
     plotext.terminal.limit(width=False, height=False)  # the width is ours to choose
     figure = plotext.figure
     figure.clear()
@@ -51,11 +51,12 @@ def _panel(panel: Panel, width: int, height: int) -> list[str]:
     for name, axis in (("x", panel.x), ("y", panel.y)):
         # Logarithms are taken here: the library's own log scale wants its ticks in logarithms too.
         ruler = figure.ruler(name)
-        ruler.lim(_at(axis, axis.low), _at(axis, axis.high))
+        is_rows = name == "y" and _has_bars(panel)
+        # Rows lie in the middle of their lines.
+        low, high = (0.0, len(axis.ticks) - 1.0) if is_rows else (axis.low, axis.high)
+        ruler.lim(_at(axis, low), _at(axis, high))
         room = width - 14 if name == "x" else (height - FRAME) * 3
-        ticks = (
-            axis.ticks if _has_bars(panel) and name == "y" else _thinned(axis, room, name == "x")
-        )
+        ticks = axis.ticks if is_rows else _thinned(axis, room, name == "x")
         ruler.ticks([_at(axis, value) for value, _ in ticks], [text for _, text in ticks])
     figure.label(panel.x.label, "x")
     for mark in panel.marks:
@@ -63,14 +64,28 @@ def _panel(panel: Panel, width: int, height: int) -> list[str]:
             xs = [_at(panel.x, x) for x, _ in points]
             ys = [_at(panel.y, y) for _, y in points]
             figure.draw(figure.signal(xs, ys, marker=marker).lines(joined))
-    for mark in panel.marks:
-        if isinstance(mark, Line) and mark.label:
-            x, y = mark.points[-1]
-            figure.draw(
-                figure.text(_at(panel.x, x), _at(panel.y, y), mark.label, alignment="right")
-            )
+    for (x, y), label, alignment in _labels(panel):
+        at = _at(panel.x, x), _at(panel.y, y)
+        figure.draw(figure.text(*at, label, alignment=alignment))
     drawn = plotext.uncolorize(str(figure.build()))
     return [line.rstrip() for line in drawn.splitlines() if line.strip()]
+
+
+def _labels(panel: Panel) -> Iterator[tuple[Point, str, str]]:
+    """Names of lines at their ends, and values of bars beyond theirs."""
+    for mark in panel.marks:
+        match mark:
+            case Line(label=str(label)):
+                yield mark.points[-1], label, "right"
+            case Dots(labels=labels) if labels and _has_bars(panel):
+                for point, label in zip(mark.points, labels, strict=True):
+                    yield point, f"{label} ", "right"
+            case Bars(labels=labels) if labels:
+                for (row, start, end), label in zip(mark.bars, labels, strict=True):
+                    if label:
+                        rising = end >= start
+                        text = f" {label}" if rising else f"{label} "
+                        yield (end, row), text, "left" if rising else "right"
 
 
 def _has_bars(panel: Panel) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from capplan.render.plots.chart import Bars, Dots, Line, Panel, Point
+from capplan.render.plots.chart import Bars, Dots, Line, Panel, Point, Rule
 
 FONT_SIZE = 9.5
 SUBJECT_SIZE = 10
@@ -51,9 +51,11 @@ def place_labels(axes: Any, panel: Panel) -> None:
     """Write what has room within the axes; a label that has none is left out."""
     renderer = axes.figure.canvas.get_renderer()
     inside = axes.get_window_extent(renderer).padded(2)
-    taken = [_box(axes, point) for point in _dots(panel)]
+    taken = [*(_box(axes, point) for point in _dots(panel)), *_bars(axes, panel)]
     curves = _curves(axes, panel)
     for label, places in _labels(axes, panel):
+        if not label:
+            continue
         for (point, way), may_cross in [(at, False) for at in places] + [
             (at, True) for at in places
         ]:
@@ -94,13 +96,34 @@ def _dots(panel: Panel) -> list[Point]:
 
 
 def _curves(axes: Any, panel: Panel) -> list[Any]:
+    """Lines and rules, in pixels."""
     from matplotlib.path import Path
 
-    return [
-        Path(axes.transData.transform(list(mark.points)))
-        for mark in panel.marks
-        if isinstance(mark, Line)
-    ]
+    found: list[Sequence[Point]] = []
+    for mark in panel.marks:
+        match mark:
+            case Line(points):
+                found.append(points)
+            case Rule("x", value):
+                found.append([(value, panel.y.low), (value, panel.y.high)])
+            case Rule("y", value):
+                found.append([(panel.x.low, value), (panel.x.high, value)])
+    return [Path(axes.transData.transform(list(points))) for points in found]
+
+
+def _bars(axes: Any, panel: Panel) -> list[Any]:
+    """What bars cover, in pixels."""
+    from matplotlib.transforms import Bbox
+
+    found = []
+    for mark in panel.marks:
+        if isinstance(mark, Bars):
+            for row, start, end in mark.bars:
+                x0, x1 = min(start, end), max(start, end)
+                corners = [(x0, row - mark.height / 2), (x1, row + mark.height / 2)]
+                (left, low), (right, high) = axes.transData.transform(corners)
+                found.append(Bbox.from_extents(left, low, right, high))
+    return found
 
 
 def _box(axes: Any, point: Point) -> Any:
