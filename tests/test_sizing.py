@@ -20,13 +20,14 @@ from capplan.errors import CapplanError
 from capplan.performance.kv_engine import KvEngine
 from capplan.planner.question import EngineSettings, FleetSettings, Limits, Question, Workload
 from capplan.planner.sizing import parallel
-from capplan.planner.sizing.candidates import Candidate, SearchSpace, candidates_of
+from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.grid import NUM_RATES, highest, rate_at
 from capplan.planner.sizing.limits import ClassLimit, Promise
 from capplan.planner.sizing.proof import prove
 from capplan.planner.sizing.sample import Sample, judge
 from capplan.planner.sizing.search import Search
+from capplan.planner.sizing.space import SearchSpace, candidates_of
 from capplan.planner.sizing.store import PointFiles
 from capplan.planner.sizing.sustained import GROUP, replicas_for
 from capplan.simulator.yardstick import Limit

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from capplan.check.catalogue import KnownModel
 from capplan.check.config import Config
-from capplan.check.deployment import Deployment
+from capplan.check.deployment import PLAN, Deployment
 from capplan.check.gpu_names import Accelerators, hardware
 from capplan.errors import CapplanError
 from capplan.performance import kv_engine
@@ -232,6 +232,8 @@ class Case:
     def _attention_copies(self) -> int | None:
         """Copies of the attention over which experts are spread; whole copies count as one."""
         dp = self._alone("dp")
+        if self.deployment.shape == PLAN:  # that is what `dp` means there
+            return dp
         spread = self.deployment.flag("expert_parallel") or self.deployment.flag("dp_attention")
         if dp is None:
             return None

@@ -10,6 +10,8 @@ from capplan.check.source import Source
 from capplan.check.values import Value, Variable
 from capplan.errors import Location
 
+PLAN = "plan"  # the shape of our own plan.yaml
+
 
 @dataclass(frozen=True, slots=True)
 class Stated:

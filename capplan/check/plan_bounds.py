@@ -71,6 +71,8 @@ def _question(case: Case) -> Question | None:
     slos, traffic, setup = case.section.slos, case.section.traffic, case.setup
     if slos is None or traffic is None or setup is None or case.edition is None:
         return None
+    if setup.engine.dp > 1:
+        return None  # bounds are of one copy of the attention
     rate = rate_per_s(traffic)
     if rate is None:
         return None

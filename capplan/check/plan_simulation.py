@@ -95,6 +95,7 @@ def run(case: Case, traffic: TrafficSpec, slos: Slos, replicas: int) -> Simulate
         hardware_id=case.hardware_id or setup.hardware.name,
         deployment=replace(setup, engine=engine),
         num_replicas=replicas,
+        ep=setup.tp * engine.dp if engine.dp > 1 else 1,
         enable_chunked_prefill=chunked.switch if chunked is not None else None,
     )
     spec = traffic

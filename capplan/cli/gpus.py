@@ -29,7 +29,8 @@ if TYPE_CHECKING:  # traffic is the simulator's, and plots are drawn where asked
 SCHEMA = "capplan.gpus/1"
 SIMULATION_ONLY = (
     "slo_percentile", "slo_goodput", "arrivals", "seed", "engine", "engine_version", "max_num_seqs",
-    "availability", "mtbf", "mttr", "pp", "expert_parallel", "growth", "horizon", "sensitivity",
+    "availability", "mtbf", "mttr", "pp", "expert_parallel", "dp_attention", "growth", "horizon",
+    "sensitivity",
 )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ class GpusOptions(NamedTuple):
     trace: str | None = None
     pp: str | None = None
     expert_parallel: str | None = None
+    dp_attention: str | None = None
     growth: str | None = None
     horizon: str | None = None
     sensitivity: bool | None = None

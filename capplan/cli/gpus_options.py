@@ -33,6 +33,14 @@ ExpertParallel = Annotated[
         "Experts whole on the GPUs of a TP group [default: off].",
     ),
 ]  # fmt: skip
+DpAttention = Annotated[
+    Text,
+    option(
+        "--dp-attention", "N|auto",
+        "Copies of the attention that share the experts [default: auto for models whose KV TP "
+        "would repeat, else 1].",
+    ),
+]  # fmt: skip
 Growth = Annotated[
     Text, option("--growth", "SHARE/month", "Also the fleet of the months to come: 20%/month.")
 ]

@@ -11,7 +11,7 @@ from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.gpus_space import growth_of, space_of
 from capplan.cli.inputs import Inputs
 from capplan.cli.progress import Progress
-from capplan.cli.serving import profile_of
+from capplan.cli.serving import ONE_BATCH, profile_of
 from capplan.cli.traffic import checked
 from capplan.errors import CapplanError, did_you_mean
 from capplan.performance.kv_engine import KvEngine
@@ -172,6 +172,8 @@ def _assume_engine(options: GpusOptions, result: GpusResult, inputs: Inputs) -> 
     if result.served_as is not None and result.served_as.one_pool:
         simple = "one pool, current rules: docs/planner.md"
         inputs.assume("scheduler, simplified", simple, "capplan simulate: exact")
+    if kind.dp > 1:
+        inputs.assume("copies of the attention", ONE_BATCH, "--dp-attention")
     if options.max_num_seqs is None:
         inputs.assume("running requests a replica", f"{kind.max_num_seqs:,}", "--max-num-seqs")
     if options.max_num_batched_tokens is None and kind.max_num_batched_tokens is not None:

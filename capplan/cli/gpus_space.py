@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from capplan.cli.gpus_asked import Asked
 from capplan.cli.inputs import MOST_STAGES, Inputs
 from capplan.errors import CapplanError, QuantityError
-from capplan.planner.sizing.candidates import SearchSpace
 from capplan.planner.sizing.robustness import Growth
+from capplan.planner.sizing.space import SearchSpace
 from capplan.units import parse_fraction
 
 MAX_VALUES = 16
@@ -31,6 +32,7 @@ def space_of(asked: Asked) -> SearchSpace:
         pps=tuple(silent.count("--pp", text, 1, None) for text in _values("--pp", options.pp))
         or (1,),
         eps=_experts(options.expert_parallel),
+        dps=_copies(options.dp_attention),
         dtypes=dtypes,
         kv_dtypes=tuple(
             dict.fromkeys(
@@ -49,9 +51,18 @@ def space_of(asked: Asked) -> SearchSpace:
         )
         or (None,),
     )
+    shares = asked.demand is not None and asked.demand.own_prompt_tokens is not None
+    if shares and options.enable_prefix_caching is None:
+        space = replace(space, prefix_caching=(True, False))
     if max(space.pps) > MOST_STAGES:
         raise CapplanError(f"--pp: {max(space.pps):,} stages are more than {MOST_STAGES}")
-    kinds = len(space.pps) * len(space.eps) * len(space.dtypes) * max(1, len(space.kv_dtypes))
+    kinds = (
+        len(space.dps or (1,))
+        * len(space.pps)
+        * len(space.eps)
+        * len(space.dtypes)
+        * max(1, len(space.kv_dtypes))
+    )
     kinds *= len(space.max_num_seqs) * len(space.max_num_batched_tokens) * len(space.tps or (1,))
     if kinds > MAX_KINDS:
         raise CapplanError(
@@ -70,6 +81,14 @@ def _values(option: str, text: str | None) -> tuple[str, ...]:
     if "" in parts:
         raise CapplanError(f"{option}: `{text[:40]}` has an empty value")
     return parts
+
+
+def _copies(text: str | None) -> tuple[int, ...] | None:
+    """None leaves it to the search."""
+    if text in (None, "auto"):
+        return None
+    values = _values("--dp-attention", text)
+    return tuple(Inputs().count("--dp-attention", value, 1, None) for value in values)
 
 
 def _experts(text: str | None) -> tuple[bool, ...]:

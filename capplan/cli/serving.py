@@ -19,6 +19,7 @@ from capplan.specs.plan import Plan
 from capplan.specs.plan_engine import FlagValues, VllmEngine
 
 MOST_REPLICAS = 1024
+ONE_BATCH = "one batch, dealt evenly; seats and budgets added up"
 
 
 class ServingOptions(NamedTuple):
@@ -86,6 +87,8 @@ def assume_serving(
     config, budget = serving.config, serving.deployment.budget
     if serving.scheduler != "vllm-v1":
         inputs.assume("scheduler", "its documented rules, not trace-checked", "--engine")
+    if serving.deployment.engine.dp > 1:
+        inputs.assume("copies of the attention", ONE_BATCH, "deployment.dp")
     if options.gpu_memory_utilization is None and flags.gpu_memory_utilization is None:
         what = f"share of memory ({budget.memory_share_option})"
         inputs.assume(what, units.format_fraction(budget.memory_share), "--gpu-memory-utilization")

@@ -213,6 +213,8 @@ def _inputs(
         num_replicas=serving.num_replicas,
         tp=deployment.tp,
         pp=engine.pp,
+        dp=engine.dp,
+        ep=serving.ep,
         traffic=describe_traffic(spec, traffic),
         arrival_rate_per_s=traffic.rate_per_s,
         mean_prompt_tokens=traffic.mean_prompt_tokens,

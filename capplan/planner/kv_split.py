@@ -8,9 +8,8 @@ from dataclasses import replace
 from capplan.errors import CapplanError, UnsupportedError
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.kv_engine import KvEngine
-from capplan.planner.parallelism import allowed_tps, check_tp, tp_fault
+from capplan.planner.parallelism import allowed_tps, check_tp, num_experts, tp_fault
 from capplan.specs.editions import WeightEdition
-from capplan.specs.ffns import MoEFFN
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import has_windows
 from capplan.specs.mixers import Attention
@@ -38,7 +37,7 @@ def check_split(model: ModelSpec, hardware: HardwareSpec, engine: KvEngine) -> N
             f"--pp {engine.pp} does not work: {model.num_layers} layers are fewer than the stages",
             hint=f"use --pp {model.num_layers} or less",
         )
-    if engine.dp > 1 and not _experts(model):
+    if engine.dp > 1 and not num_experts(model):
         raise UnsupportedError(
             f"--dp-attention {engine.dp} spreads experts, and {model.name} has none",
             hint="leave it out: each replica of a model without experts is a whole copy",
@@ -62,12 +61,8 @@ def split_fault(model: ModelSpec, engine: KvEngine, tp: int) -> str | None:
     )
 
 
-def _experts(model: ModelSpec) -> int:
-    return max((f.num_experts for f in model.ffns.values() if isinstance(f, MoEFFN)), default=0)
-
-
 def _expert_fault(model: ModelSpec, engine: KvEngine, tp: int) -> str | None:
-    experts, ranks = _experts(model), tp * engine.dp
+    experts, ranks = num_experts(model), tp * engine.dp
     if engine.dp > 1 and ranks > experts:
         return f"{experts} experts are fewer than the {ranks} ranks"
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capplan.errors import UnsupportedError
+from capplan.specs.ffns import MoEFFN
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.mixers import Attention, CompressedAttention, GatedDeltaNet, Mamba1, Mamba2
 from capplan.specs.model import ModelSpec
@@ -61,16 +62,55 @@ def allowed_tps(model: ModelSpec, hardware: HardwareSpec) -> list[int]:
     return [tp for tp in powers if tp_fault(model, tp) is None]
 
 
+def check_copies(model: ModelSpec, tp: int, dp: int, ep: int) -> None:
+    """Raise UnsupportedError for copies of the attention that do not share their experts.
+
+    Experts are dealt whole over the ``tp`` x ``dp`` ranks, as engines do it with expert
+    parallelism on.
+    """
+    if dp == 1:
+        return
+    experts = num_experts(model)
+    if not experts:
+        raise UnsupportedError(
+            f"dp {dp} shares experts, and {model.name} has none",
+            hint=f"write {dp} replicas: each is a whole copy",
+        )
+    if ep != tp * dp:
+        raise UnsupportedError(
+            f"dp {dp} with ep {ep} is not simulated: experts are dealt over all tp x dp ranks",
+            hint=f"write ep: {tp * dp}",
+        )
+    if experts < tp * dp:
+        raise UnsupportedError(f"{experts} experts are fewer than the {tp * dp} ranks")
+
+
+def num_experts(model: ModelSpec) -> int:
+    """Routed ones of a layer; 0 for a dense model."""
+    return max((f.num_experts for f in model.ffns.values() if isinstance(f, MoEFFN)), default=0)
+
+
+def link_fault(hardware: HardwareSpec, tp: int) -> str | None:
+    """Why no link joins so many accelerators, or None."""
+    limit = max(domain_gpus(hardware), PCIE_GPUS if hardware.pcie is not None else 1)
+    if tp <= limit:
+        return None
+    return f"{hardware.name} links {limit} accelerator{'s' if limit > 1 else ''}"
+
+
+def repeats_kv(model: ModelSpec) -> bool:
+    """Whether every TP rank of a model with experts holds the same KV: a latent, say."""
+    kinds = {mixer.kind for mixer in model.mixers.values()}
+    return model.has_experts and kinds <= {"mla", "compressed"}
+
+
 def check_tp(model: ModelSpec, hardware: HardwareSpec, tp: int) -> None:
     """Raise UnsupportedError when ``tp`` does not divide the model or leaves the server.
 
     What is asked for may span more cards over PCIe than the usual node has; what is searched
     (`allowed_tps`) does not.
     """
-    fault = tp_fault(model, tp)
-    limit = max(domain_gpus(hardware), PCIE_GPUS if hardware.pcie is not None else 1)
-    if fault is None and tp > limit:
-        fault = f"{hardware.name} links {limit} accelerator{'s' if limit > 1 else ''}"
+    fault = tp_fault(model, tp) or link_fault(hardware, tp)
     if fault is not None:
         works = ", ".join(str(allowed) for allowed in allowed_tps(model, hardware))
         raise UnsupportedError(f"--tp {tp} does not work: {fault}", hint=f"use one of: {works}")

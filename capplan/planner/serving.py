@@ -14,7 +14,7 @@ from capplan.performance.kv_pool import KvPool
 from capplan.performance.overheads import EngineOverheads
 from capplan.performance.rates import Rates, compute_format, derated_rates
 from capplan.performance.step import StepModel
-from capplan.planner.parallelism import check_tp
+from capplan.planner.parallelism import check_copies, check_tp
 from capplan.simulator.config import (
     CURRENT,
     VLLM_0_11,
@@ -42,6 +42,9 @@ _GROUP_KINDS: dict[str, Literal["full", "sliding", "mamba"]] = {
 @dataclass(frozen=True)
 class Serving:
     """One model on accelerators under an engine, ready to be simulated.
+
+    Copies of the attention (data-parallel attention) step together and are one replica here: a
+    batch over all of them, evenly, with the seats, budgets and blocks of all.
 
     ``ep`` ranks share the experts; ``num_gpu_blocks`` stands in for what memory holds.
     """
@@ -123,7 +126,8 @@ class Serving:
 
     @cached_property
     def num_blocks(self) -> int:
-        return self.num_gpu_blocks or self.pool.num_blocks
+        """Of all copies of the attention."""
+        return (self.num_gpu_blocks or self.pool.num_blocks) * self.deployment.engine.dp
 
     @cached_property
     def config(self) -> SchedulerConfig:
@@ -132,12 +136,13 @@ class Serving:
         self._check()
         defaults = self.profile.defaults
         chunked = self.enable_chunked_prefill
+        copies = deployment.engine.dp
         states = has_states(deployment.model) and settings.enable_prefix_caching
         return SchedulerConfig(
             num_gpu_blocks=self.num_blocks,
             block_size=self.pool.block_size,
-            max_num_seqs=deployment.budget.max_num_seqs,
-            max_num_batched_tokens=deployment.budget.max_num_batched_tokens,
+            max_num_seqs=deployment.budget.max_num_seqs * copies,
+            max_num_batched_tokens=deployment.budget.max_num_batched_tokens * copies,
             max_model_len=self.max_model_len,
             enable_chunked_prefill=defaults.chunked_prefill if chunked is None else chunked,
             enable_prefix_caching=settings.enable_prefix_caching,
@@ -166,11 +171,11 @@ class Serving:
     def _check(self) -> None:
         deployment, engine = self.deployment, self.deployment.engine
         check_tp(deployment.model, deployment.hardware, deployment.tp)
-        for name, degree in (("dp", engine.dp), ("dcp", engine.dcp)):
-            if degree > 1:
-                raise UnsupportedError(
-                    f"{name} {degree} is not simulated", hint="tp, pp, ep and replicas are"
-                )
+        check_copies(deployment.model, deployment.tp, engine.dp, self.ep)
+        if engine.dcp > 1:
+            raise UnsupportedError(
+                f"dcp {engine.dcp} is not simulated", hint="tp, pp, dp, ep and replicas are"
+            )
         needed = self.pool.num_blocks if self.num_gpu_blocks is None else self.num_gpu_blocks
         if needed < 2 or self.max_model_len < 1:
             raise CapplanError(
@@ -196,6 +201,7 @@ class Serving:
             hardware,
             deployment.tp,
             compute,
+            dp=engine.dp,
             pp=engine.pp,
             fixed_factor=self.overheads.fixed_factor,
         )
@@ -212,6 +218,7 @@ class Serving:
             dtype=engine.dtype,
             kv_dtype=engine.kv_dtype,
             pp=engine.pp,
+            dp=engine.dp,
             ep=self.ep,
             engine=self.overheads,
         )

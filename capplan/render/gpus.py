@@ -58,6 +58,13 @@ def screen(result: GpusResult, inputs: Inputs, assumptions: Sequence[Assumption]
     )
 
 
+def shape_of(plan: GpusPlan) -> str:
+    """`TP 2`, or `TP 1 x DP 8 x EP 8`: the degrees of a replica."""
+    served = plan.served_as
+    degrees = [("PP", served.pp), ("DP", served.dp), ("EP", served.ep)] if served else []
+    return " x ".join([f"TP {plan.tp}", *(f"{n} {size}" for n, size in degrees if size > 1)])
+
+
 def headline(plan: GpusPlan, inputs: Inputs) -> str:
     what = f"{shows.rate(inputs.arrival_rate_per_s)} of {inputs.model_name}"
     if plan.num_gpus is None or plan.num_replicas is None or plan.num_nodes is None:
@@ -67,7 +74,7 @@ def headline(plan: GpusPlan, inputs: Inputs) -> str:
         )
     text = (
         f"{plan.num_gpus} x {plan.hardware} for {what}: "
-        f"{shows.plural(plan.num_replicas, 'replica')} x TP {plan.tp}.\n"
+        f"{shows.plural(plan.num_replicas, 'replica')} x {shape_of(plan)}.\n"
     )
     spares = "no spare"
     if plan.num_spare_replicas:

@@ -10,7 +10,7 @@ from capplan.render.screen import Column, Table
 from capplan.results.gpus import GpusResult, ServiceLevel
 
 if TYPE_CHECKING:  # bounds do not simulate, and are shown by way of this module too
-    from capplan.results.sizing import Availability, Kind, ReplicaLoss, Sizing
+    from capplan.results.sizing import Availability, Kind, ReplicaLoss, Sizing, TradeOff
 
 MOST_KINDS = 12
 SECONDS_A_YEAR = 365.25 * 86_400
@@ -22,6 +22,7 @@ WHY_NOT = {
     "ttft": "TTFT cannot be met",
     "e2e": "E2E cannot be met",
     "token_budget": "a step's token budget is too small",
+    "interconnect": "interconnect",
     "load": "the limits fail under any load",
     "dominated": "cannot be better",
     "unsupported": "not supported",
@@ -101,11 +102,7 @@ def kinds_table(sizing: Sizing, several: bool, most: int = MOST_KINDS) -> Table:
 def kind_name(kind: Kind, kinds: Sequence[Kind], several: bool) -> str:
     """`h100-sxm-80gb TP 2`, with whatever else tells it from the others."""
     parts = [kind.hardware] if several else []
-    parts.append(f"TP {kind.tp}")
-    if kind.pp > 1:
-        parts.append(f"PP {kind.pp}")
-    if kind.ep > 1:
-        parts.append(f"EP {kind.ep}")
+    parts += _degrees(kind)
     for name, text in (
         ("dtype", kind.dtype),
         ("kv_dtype", f"KV {kind.kv_dtype}"),
@@ -113,10 +110,20 @@ def kind_name(kind: Kind, kinds: Sequence[Kind], several: bool) -> str:
         ("max_num_batched_tokens", f"budget {kind.max_num_batched_tokens}"),
         ("enable_prefix_caching", f"caching {'on' if kind.enable_prefix_caching else 'off'}"),
     ):
-        alike = [one for one in kinds if (one.hardware, one.tp) == (kind.hardware, kind.tp)]
-        if len({getattr(one, name) for one in alike}) > 1:
+        alike = {getattr(one, name) for one in kinds if _shape(one) == _shape(kind)}
+        if len(alike) > 1:
             parts.append(text)
     return " ".join(parts)
+
+
+def _degrees(kind: Kind | TradeOff) -> list[str]:
+    """`TP 1`, `DP 8`, `EP 8`: TP always, the others where they are not 1."""
+    others = [("PP", kind.pp), ("DP", kind.dp), ("EP", kind.ep)]
+    return [f"TP {kind.tp}", *(f"{name} {size}" for name, size in others if size > 1)]
+
+
+def _shape(kind: Kind) -> tuple[object, ...]:
+    return (kind.hardware, kind.tp, kind.pp, kind.dp, kind.ep)
 
 
 def _words(kind: Kind, sizing: Sizing) -> str:
@@ -146,7 +153,7 @@ def trade_table(sizing: Sizing, several: bool) -> Table:
     ]
     rows = [
         (
-            f"{each.hardware} TP {each.tp}" if several else f"TP {each.tp}",
+            " ".join(([each.hardware] if several else []) + _degrees(each)),
             each.num_gpus,
             each.usd_per_hour,
             each.requests_per_s,

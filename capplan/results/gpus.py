@@ -163,6 +163,7 @@ class ServedAs:
 
     engine: str
     pp: int
+    dp: int  # copies of the attention that share the experts; settings are those of one
     ep: int
     dtype: str
     kv_dtype: str

@@ -20,6 +20,8 @@ class SimulateInputs:
     num_replicas: int
     tp: int
     pp: int
+    dp: int  # copies of the attention: seats, budget and blocks below are those of all
+    ep: int
     traffic: str
     arrival_rate_per_s: float | None
     mean_prompt_tokens: float

@@ -57,6 +57,7 @@ class Kind:
 
     Counts are None where it was not simulated to the end; ``reason`` then says why: ``weights``,
     ``kv_memory``, ``ttft``, ``tpot``, ``e2e`` (no replica keeps it without any load),
+    ``interconnect`` (no link joins so many, or a limit is missed for the collectives alone),
     ``load`` (nor at the lowest load), ``dominated`` (its bound already needs more than the best),
     ``unsupported``.
     """
@@ -64,6 +65,7 @@ class Kind:
     hardware: str
     tp: int
     pp: int
+    dp: int  # copies of the attention that share the experts
     ep: int
     dtype: str
     kv_dtype: str
@@ -94,6 +96,9 @@ class TradeOff:
 
     hardware: str
     tp: int
+    pp: int
+    dp: int
+    ep: int
     num_gpus: int
     usd_per_hour: float | None
     requests_per_s: float  # of a replica

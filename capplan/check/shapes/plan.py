@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from capplan.check.deployment import Deployment, Shm, Stated, parse_number
+from capplan.check.deployment import PLAN, Deployment, Shm, Stated, parse_number
 from capplan.check.documents import File
 from capplan.check.flag_tables.tables import TABLES
 from capplan.check.flags import Flag, mapping_flags, renamed_settings
@@ -15,7 +15,7 @@ from capplan.check.shapes.synthetic import from_parts
 from capplan.check.values import Scope, literal
 from capplan.specs.plan import Plan
 
-SHAPE = "plan"
+SHAPE = PLAN
 _SECTIONS = ("deployment", "engine", "traffic", "slos", "simulation", "clients")
 _DEGREES = {
     "tp": "tensor-parallel-size",

@@ -30,6 +30,7 @@ def gpus(
     trace: s.Trace = None,
     pp: o.Pp = None,
     expert_parallel: g.ExpertParallel = None,
+    dp_attention: g.DpAttention = None,
     growth: g.Growth = None,
     horizon: g.Horizon = None,
     sensitivity: g.Sensitivity = None,

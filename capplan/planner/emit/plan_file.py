@@ -26,7 +26,8 @@ def plan_mapping(
     workload, limits = question.workload, question.limits
     deployment: dict[str, Any] = {"replicas": answer.num_replicas, "tp": answer.tp}
     if answer.served_as is not None:
-        degrees = {"pp": answer.served_as.pp, "ep": answer.served_as.ep}
+        served = answer.served_as
+        degrees = {"pp": served.pp, "dp": served.dp, "ep": served.ep}
         deployment |= {name: degree for name, degree in degrees.items() if degree > 1}
     if answer.num_spare_replicas:
         deployment["spares"] = answer.num_spare_replicas

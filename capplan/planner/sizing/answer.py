@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from capplan.performance.kv_engine import KvEngine
 from capplan.planner.gpus import plan_each
 from capplan.planner.question import Question
-from capplan.planner.sizing.candidates import Candidate, Kinds, SearchSpace, candidates_of
+from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.nearest import nearest
 from capplan.planner.sizing.plans import availability_of, left_out, plan_of
 from capplan.planner.sizing.proof import prove
 from capplan.planner.sizing.robustness import Growth, at_rates, model_band, months, simulated
 from capplan.planner.sizing.search import Found, Search, Sized, search, with_fleet
+from capplan.planner.sizing.space import Kinds, SearchSpace, candidates_of
 from capplan.planner.sizing.tradeoffs import trade_offs
 from capplan.results.gpus import GpusPlan, GpusResult
 from capplan.results.sizing import Kind, Proof, Sizing, Variation

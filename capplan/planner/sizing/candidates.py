@@ -1,38 +1,16 @@
-"""The kinds of replica that a question allows, and why some cannot serve it at all."""
+"""One kind of replica as it answers a question: its bounds, before any simulation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
 
-from capplan.errors import CapplanError, UnsupportedError
-from capplan.performance.kv_engine import Deployment, KvEngine
-from capplan.planner.parallelism import allowed_tps, check_tp
+from capplan import units
 from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep
 from capplan.planner.serving import Serving
-from capplan.planner.sizing.one_pool import simplified
 from capplan.planner.sizing.served import ServedReplica
 from capplan.results.sizing import Kind
-
-
-@dataclass(frozen=True)
-class SearchSpace:
-    """Values of each setting that are tried; None stands for the engine's own default.
-
-    ``tps`` None: every degree that the model and the accelerator allow.
-    """
-
-    tps: tuple[int, ...] | None = None
-    pps: tuple[int, ...] = (1,)
-    eps: tuple[bool, ...] = (False,)  # experts spread over the TP group
-    dtypes: tuple[str | None, ...] = (None,)
-    kv_dtypes: tuple[str, ...] = ()
-    max_num_seqs: tuple[int | None, ...] = (None,)
-    max_num_batched_tokens: tuple[int | None, ...] = (None,)
-    prefix_caching: tuple[bool | None, ...] = (None,)
 
 
 @dataclass(frozen=True)
@@ -87,6 +65,24 @@ class Candidate:
         step = self.replica.steps.decode(batch, reads)
         return step.collective_s / step.total_s
 
+    def links_at_fault(self, fault: str | None) -> str | None:
+        """What to say where a lone request would keep the limit but for the collectives."""
+        question, replica = self.question, self.replica
+        if fault == "tpot":
+            reads = replica.steps.uniform_reads(1.0, question.workload.decode_context_tokens)
+            steps = [(1, replica.steps.decode(1.0, reads))]
+            limit_s = question.limits.slo_tpot_s
+        elif fault == "ttft":
+            steps, limit_s = replica.prefill_steps(0.0), question.limits.slo_ttft_s
+        else:
+            return None
+        linked_s = sum(times * step.collective_s for times, step in steps)
+        whole_s = sum(times * step.total_s for times, step in steps)
+        if not limit_s < whole_s or whole_s - linked_s > limit_s:
+            return None
+        linked, whole = (units.format_duration(t, digits=3) for t in (linked_s, whole_s))
+        return f"collectives take {linked} of the {whole} of {fault.upper()} without load"
+
     def facts(self, reason: str | None = None, words: str | None = None) -> Kind:
         """What is known of it before any simulation."""
         return kind_of(
@@ -116,11 +112,12 @@ def kind_of(
         hardware=hardware_id,
         tp=deployment.tp,
         pp=engine.pp,
+        dp=engine.dp,
         ep=serving.ep,
         dtype=engine.dtype or deployment.model.stored_format,
         kv_dtype=engine.kv_dtype,
-        max_num_seqs=config.max_num_seqs if config else engine.max_num_seqs,
-        max_num_batched_tokens=config.max_num_batched_tokens
+        max_num_seqs=config.max_num_seqs // engine.dp if config else engine.max_num_seqs,
+        max_num_batched_tokens=config.max_num_batched_tokens // engine.dp
         if config
         else engine.max_num_batched_tokens,
         enable_prefix_caching=config.enable_prefix_caching
@@ -139,99 +136,3 @@ def kind_of(
         peak_power_w=None,
         e2e_s=None,
     )
-
-
-@dataclass(frozen=True)
-class Kinds:
-    """``able`` could serve the question, ``slow`` hold the model but no limit, of ``refused``."""
-
-    able: list[Candidate]
-    slow: list[Candidate]
-    refused: list[Kind]
-
-
-def candidates_of(
-    question: Question,
-    model_id: str,
-    engine: KvEngine,
-    space: SearchSpace,
-    slo_e2e_s: float | None = None,
-    own_prompt_tokens: float | None = None,
-) -> Kinds:
-    """Kinds that could serve the question, and those that cannot with their reasons."""
-    found: list[Candidate] = []
-    slow: list[Candidate] = []
-    refused: list[Kind] = []
-    for serving in _servings(question, model_id, engine, space):
-        try:
-            candidate = replace(
-                _candidate(question, serving, slo_e2e_s), own_prompt_tokens=own_prompt_tokens
-            )
-        except UnsupportedError as error:
-            refused.append(kind_of(question.hardware_id, serving, "unsupported", error.message))
-            continue
-        except CapplanError as error:
-            reason = _memory_reason(serving)
-            refused.append(kind_of(question.hardware_id, serving, reason, error.message))
-            continue
-        fault = candidate.replica.fault()
-        if fault is not None or candidate.best is None:
-            refused.append(candidate.facts(fault or "kv_memory"))
-            if fault in ("ttft", "tpot", "e2e"):
-                slow.append(candidate)
-        else:
-            found.append(candidate)
-    return Kinds(found, slow, refused)
-
-
-def _servings(
-    question: Question, model_id: str, engine: KvEngine, space: SearchSpace
-) -> Iterator[Serving]:
-    model, hardware = question.model, question.hardware
-    tps: Sequence[int] = space.tps or allowed_tps(model, hardware)
-    for tp, pp, spread, dtype, kv, seqs, budget, caching in product(
-        tps, space.pps, space.eps, space.dtypes, space.kv_dtypes or (engine.kv_dtype,),
-        space.max_num_seqs, space.max_num_batched_tokens, space.prefix_caching,
-    ):  # fmt: skip
-        if spread and (not model.has_experts or tp == 1):
-            continue
-        own = replace(
-            engine,
-            pp=pp,
-            dtype=dtype,
-            kv_dtype=kv,
-            max_num_seqs=seqs if seqs is not None else engine.max_num_seqs,
-            max_num_batched_tokens=budget if budget is not None else engine.max_num_batched_tokens,
-            enable_prefix_caching=caching if caching is not None else engine.enable_prefix_caching,
-        )
-        deployment = Deployment(model, hardware, own, tp)
-        yield Serving(
-            model_id, question.hardware_id, deployment, 1, ep=tp if spread else 1,
-            calibration=question.calibration,
-        )  # fmt: skip
-
-
-def _candidate(question: Question, serving: Serving, slo_e2e_s: float | None) -> Candidate:
-    """Raises CapplanError for what cannot be served, UnsupportedError for what we cannot say."""
-    deployment = serving.deployment
-    check_tp(question.model, question.hardware, deployment.tp)
-    serving = simplified(serving, question.workload.context_tokens)
-    config = serving.config
-    if config.max_model_len < question.workload.context_tokens:
-        raise CapplanError(
-            f"the KV pool holds {config.max_model_len:,} tokens of one request, which has "
-            f"{question.workload.context_tokens:,}"
-        )
-    serving.steps  # noqa: B018 (raises where the accelerator does not compute the format)
-    engine = replace(
-        question.engine,
-        dtype=deployment.engine.dtype,
-        kv_dtype=deployment.engine.kv_dtype,
-        tp=deployment.tp,
-        max_num_batched_tokens=config.max_num_batched_tokens,
-    )
-    return Candidate(replace(question, engine=engine), serving, slo_e2e_s)
-
-
-def _memory_reason(serving: Serving) -> str:
-    return "weights" if serving.deployment.budget.pool_bytes <= 0 else "kv_memory"

@@ -29,7 +29,7 @@ class OnePoolServing(Serving):
         exact: SchedulerConfig = Serving.config.func(self)  # type: ignore[attr-defined]
         block = exact.block_size
         each = -(-self.planned_tokens // block)
-        most = self.pool.num_sequences(self.planned_tokens)
+        most = self.deployment.num_sequences(self.planned_tokens)
         num = min(max(most, 1), 10**6) * each
         # The longest request still fits: what is refused stays the same.
         num = max(num, -(-exact.max_model_len // block)) if most < 2 else num

@@ -104,11 +104,12 @@ def _served_as(candidate: Candidate) -> ServedAs:
     return ServedAs(
         engine=engine.profile.name,
         pp=engine.pp,
+        dp=engine.dp,
         ep=serving.ep,
         dtype=engine.dtype or deployment.model.stored_format,
         kv_dtype=engine.kv_dtype,
-        max_num_seqs=config.max_num_seqs,
-        max_num_batched_tokens=config.max_num_batched_tokens,
+        max_num_seqs=config.max_num_seqs // engine.dp,
+        max_num_batched_tokens=config.max_num_batched_tokens // engine.dp,
         gpu_memory_utilization=deployment.budget.memory_share,
         enable_prefix_caching=config.enable_prefix_caching,
         one_pool=isinstance(serving, OnePoolServing),
@@ -127,7 +128,17 @@ def left_out(plan: GpusPlan, cut: Sequence[Kind]) -> GpusPlan:
     own = [kind for kind in cut if kind.hardware == plan.hardware]
     if not own:
         return plan  # unsupported: it says so
-    order = ["unsupported", "weights", "kv_memory", "ttft", "tpot", "e2e", "load", "dominated"]
+    order = [
+        "unsupported",
+        "weights",
+        "kv_memory",
+        "interconnect",
+        "ttft",
+        "tpot",
+        "e2e",
+        "load",
+        "dominated",
+    ]
     nearest = max(own, key=lambda kind: order.index(kind.reason or "unsupported"))
     reason = nearest.reason or "unsupported"
     plan = replace(plan, service_levels=())  # those of the bounds

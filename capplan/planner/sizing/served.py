@@ -34,7 +34,7 @@ class ServedReplica(Replica):
     @property
     def max_sequences(self) -> int:
         """Seats or requests that fit at full length, whichever are fewer."""
-        fit = self.pool.num_sequences(self.question.workload.context_tokens)
+        fit = self.serving.deployment.num_sequences(self.question.workload.context_tokens)
         return min(fit, self.serving.config.slots)
 
     def ttft_s(self, num_decodes: float) -> float:

@@ -55,6 +55,9 @@ def _trade_off(one: Sized, place: int, judged: Judged, need_per_s: float) -> Tra
     return TradeOff(
         hardware=one.kind.hardware,
         tp=one.kind.tp,
+        pp=one.kind.pp,
+        dp=one.kind.dp,
+        ep=one.kind.ep,
         num_gpus=fleet.num_gpus,
         usd_per_hour=usd_per_hour(candidate.question, fleet),
         requests_per_s=rate_at(place),

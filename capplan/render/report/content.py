@@ -96,6 +96,7 @@ def _settings(result: GpusResult) -> Table:
     ]
     if served is not None:
         rows += [("pipeline stages (PP)", str(served.pp))] if served.pp > 1 else []
+        rows += [("attention copies (DP)", str(served.dp))] if served.dp > 1 else []
         rows += [("expert parallel (EP)", str(served.ep))] if served.ep > 1 else []
         rows += [
             ("engine", served.engine),
