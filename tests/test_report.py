@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from chromium import CHROMIUM, WHY_NOT, look_at
 from commands import ROOT, run_command
+from hypothesis import given
+from hypothesis import strategies as st
 
 from capplan.cli.environment import Environment
 from capplan.cli.run import run
+from capplan.render.report.markdown import code, escaped
 
 QUESTION = "--qps 8 --hardware h100-sxm-80gb --tp 1 --output-tokens 64"
 HOSTILE = "<script>alert(1)</script> \"q\" 'a' & | `x` $y$ [a](http://b.invalid) \\ _z_ </svg>"
@@ -61,8 +64,8 @@ def written(words: list[str]) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    code, text = written(QUESTION.split())
-    assert code == 0
+    exit_code, text = written(QUESTION.split())
+    assert exit_code == 0
     return text
 
 
@@ -102,6 +105,7 @@ def test_it_can_be_read_in_a_meeting(page: str) -> None:
     drawn = parsed.named("svg")
     assert drawn
     assert all(one["role"] == "img" and one["aria-labelledby"] in ids for one in drawn)
+    assert len(parsed.named("desc")) == len(drawn)
     text = page[: page.index("<nav")]
     for needed in ("GPUs to get", "Bill", "TTFT P99", "TPOT P99", "What binds"):
         assert needed in text
@@ -125,8 +129,8 @@ def test_every_assumption_and_formula_is_there(page: str) -> None:
 
 
 def test_markdown_has_the_same_parts(page: str) -> None:
-    code, text = written([*QUESTION.split(), "--format", "markdown"])
-    assert code == 0
+    exit_code, text = written([*QUESTION.split(), "--format", "markdown"])
+    assert exit_code == 0
     headings = re.findall(r"<h2>(.*?)</h2>", page)
     assert re.findall(r"^## (.*)$", text, re.M) == headings
     assert text.count("<details>") == text.count("</details>")
@@ -136,8 +140,8 @@ def test_markdown_has_the_same_parts(page: str) -> None:
 
 
 def test_names_from_files_do_no_harm(hostile: list[str]) -> None:
-    code, text = written(hostile)
-    assert code == 0
+    exit_code, text = written(hostile)
+    assert exit_code == 0
     parsed = Parsed(text)
     assert not parsed.open
     assert not parsed.named("img")
@@ -147,14 +151,34 @@ def test_names_from_files_do_no_harm(hostile: list[str]) -> None:
 
 
 def test_names_from_files_do_no_harm_in_markdown(hostile: list[str]) -> None:
-    code, text = written([*hostile, "--format", "markdown"])
-    assert code == 0
+    exit_code, text = written([*hostile, "--format", "markdown"])
+    assert exit_code == 0
     outside = re.sub(r"^(`{3,}).*?^\1$", "", text, flags=re.M | re.S)
     outside = re.sub(r"(?<!\\)(`+)(?!`).*?(?<!`)\1(?!`)", "", outside)
     assert "script" in outside
     found = re.findall(r"(?<!\\)<(?!/?details>|/?summary>)", outside)
     assert not found
     assert not re.search(r"(?<!\\)\]\(", outside)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_itself_again(text: str) -> None:
+    """CommonMark: a backslash before punctuation is that character; the longest run fences."""
+    plain = " ".join(text.split())
+    shown = escaped(text)
+    assert re.sub(r"\\([\\`*_{}\[\]<>#|~$&])", r"\1", shown) == plain
+    assert not re.search(r"(?<!\\)(?:\\\\)*[`*_<>|~$&\[\]]", shown)
+    span = re.fullmatch(r"(`+) ?(.*?) ?\1", code(text) if plain else "` `", re.DOTALL)
+    assert span
+    assert span[1] not in re.findall("`+", span[2])
+
+
+def test_what_has_no_words_is_left_out_and_said() -> None:
+    words = ["--hardware", "tpu-v5e", "--slo-tpot", "80ms", "--no-verify", "--format", "markdown"]
+    exit_code, text = written(words)
+    assert exit_code == 0
+    assert "Left out of this report: Kubernetes" in text
+    assert "Not measured on this accelerator" in text
 
 
 @pytest.mark.parametrize(

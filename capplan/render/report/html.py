@@ -11,6 +11,7 @@ from typing import Any
 
 from capplan.errors import CapplanError
 from capplan.render.explain import quantity
+from capplan.render.plots.chart import Plot
 from capplan.render.plots.files import svg_of
 from capplan.render.report.cells import Texts, texts_of
 from capplan.render.report.page import Block, Page, Picture, Sheet
@@ -44,7 +45,8 @@ def html(page: Page) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
     def svg(picture: Picture) -> Any:
-        return Markup(svg_of(picture.plot))
+        described = Markup("</title><desc>{}</desc>").format(_in_words(picture.plot))
+        return Markup(svg_of(picture.plot).replace("</title>", described, 1))
 
     def sheet(table: Table) -> Texts:
         return texts_of(table, _BARS)
@@ -74,3 +76,12 @@ def _groups(blocks: Sequence[Block]) -> list[list[Block]]:
         else:
             found.append([block])
     return found
+
+
+def _in_words(plot: Plot) -> str:
+    """What is drawn, for those who cannot see it; the finding is the picture's title."""
+    panels = [
+        f"{panel.y.label} against {panel.x.label}" if panel.x.label else panel.y.label
+        for panel in plot.panels
+    ]
+    return f"{'; '.join(text for text in panels if text)}. {plot.subject}."
