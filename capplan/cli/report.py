@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from capplan.cli.command_line import command_line
 from capplan.cli.emit import emitted_text
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
@@ -16,6 +15,12 @@ from capplan.cli.gpus import as_served, asked_and_answered
 from capplan.cli.gpus_asked import GpusOptions
 from capplan.cli.inputs import Inputs
 from capplan.cli.options import picked
+from capplan.cli.report_commands import (
+    emitted_forms,
+    plot_lines,
+    report_commands,
+    roofline_line,
+)
 from capplan.cli.report_run import fleet_run, why_not
 from capplan.cli.roofline import DEFAULT_BATCHES
 from capplan.errors import CapplanError, did_you_mean
@@ -23,14 +28,13 @@ from capplan.planner.explain.gpus import explain_gpus
 from capplan.planner.gpus import plan_fleet
 from capplan.planner.question import Question
 from capplan.planner.roofline import roofline
+from capplan.planner.sizing.traffic_curve import traffic_curve
 from capplan.render.new_file import check_new_file
 from capplan.results.explanation import Explanation
 from capplan.results.gpus import GpusInputs, GpusResult
-from capplan.results.report import FleetRun, Report, ReportCommand, ReportText
+from capplan.results.report import FleetRun, Report, ReportText
 from capplan.results.roofline import GpuRoofline
 
-_SHELL = "One replica, for a shell"
-_OTHER_ENGINES = {"sglang": "sglang", "tensorrt-llm": "trtllm"}
 _SUFFIXES = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
 
 
@@ -86,17 +90,18 @@ def _report(texts: Mapping[str, Any]) -> Report:
     left_out: list[str] = []
     run = _run(options, said, result, left_out)
     launches = _launches(served, said, result, left_out)
-    roof = _roofline_command(texts, served, said, result)
+    line = roofline_line(texts, served, said, result)
     return Report(
         question=said,
         answer=result,
         assumptions=tuple(inputs.assumptions),
         explanation=_explained(question, result),
+        traffic=traffic_curve(result, said.arrival_rate_per_s),
         roofline=_roofline(served, result),
-        roofline_command=roof,
+        plot_lines=plot_lines(texts, line, run),
         run=run,
         launches=launches,
-        commands=_commands(texts, said, result, run, roof),
+        commands=report_commands(texts, said, result, run, line),
         left_out=tuple(left_out),
         version=_version(),
     )
@@ -115,26 +120,13 @@ def _run(
     return None
 
 
-def _forms(result: GpusResult) -> tuple[tuple[str, str], ...]:
-    """Formats of `--emit` for the engine of the answer, and what each is."""
-    engine = result.served_as.engine.lower() if result.served_as else "vllm"
-    for name, form in _OTHER_ENGINES.items():
-        if engine.startswith(name):
-            return ((form, _SHELL),)
-    return (
-        ("vllm", _SHELL),
-        ("plan", "plan.yaml, for capplan simulate and check"),
-        ("kubernetes", "Kubernetes (YAML)"),
-    )
-
-
 def _launches(
     question: Question, said: GpusInputs, result: GpusResult, left_out: list[str]
 ) -> tuple[ReportText, ...]:
     """The command line of a server, the manifest, the plan: those that there are words for."""
     found = []
     if result.feasible:
-        for form, name in _forms(result):
+        for form, name in emitted_forms(result):
             try:
                 text = emitted_text(form, question, result, said.model)
             except CapplanError as error:
@@ -163,54 +155,6 @@ def _roofline(question: Question, result: GpusResult) -> GpuRoofline:
         contexts=[question.workload.context_tokens],
         calibration=question.calibration,
     )
-
-
-def _roofline_command(
-    texts: Mapping[str, Any], served: Question, said: GpusInputs, result: GpusResult
-) -> str:
-    engine = served.engine
-    asked = {
-        "model": said.model,
-        "hardware": result.hardware,
-        "tp": _tp(said, result),
-        "dtype": engine.dtype,
-        "kv_dtype": None if texts.get("kv_dtype") is None else engine.kv_dtype,
-        "context": str(served.workload.context_tokens),
-        "calibration": texts.get("calibration"),
-    }
-    return command_line("roofline", asked)
-
-
-def _tp(said: GpusInputs, result: GpusResult) -> str:
-    return str(result.tp or said.tp or 1)
-
-
-def _commands(
-    texts: Mapping[str, Any],
-    said: GpusInputs,
-    result: GpusResult,
-    run: FleetRun | None,
-    roof: str,
-) -> tuple[ReportCommand, ...]:
-    given = {name: value for name, value in texts.items() if value is not None}
-    for name in ("verify", "cache"):  # on, unless it was switched off
-        if given.get(name):
-            del given[name]
-    found = [
-        ReportCommand("this report", command_line("report", given, "--output report.html")),
-        ReportCommand("its answer, on a terminal", command_line("gpus", given)),
-        ReportCommand("its formulas", command_line("explain gpus", given)),
-    ]
-    if result.feasible:
-        for form, _ in _forms(result):
-            line = command_line("gpus", given, f"--emit {form}")
-            found.append(ReportCommand(f"what to run: {form}", line))
-    if run is not None:
-        found.append(ReportCommand("the fleet, simulated", run.command))
-    found.append(ReportCommand("the roofline", roof))
-    memory = {"model": said.model, "hardware": result.hardware, "tp": _tp(said, result)}
-    found.append(ReportCommand("its memory", command_line("kv", memory)))
-    return tuple(found)
 
 
 def _version() -> str:

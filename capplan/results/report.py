@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from capplan.results.assumptions import Assumption
@@ -9,6 +10,7 @@ from capplan.results.explanation import Explanation
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.roofline import GpuRoofline
 from capplan.results.simulate import Curves, SimulateInputs, SimulateResult
+from capplan.results.traffic_curve import TrafficCurve
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +47,9 @@ class Report:
     answer: GpusResult
     assumptions: tuple[Assumption, ...]
     explanation: Explanation
+    traffic: TrafficCurve | None
     roofline: GpuRoofline
-    roofline_command: str
+    plot_lines: Mapping[str, str]  # what draws each plot, by its name
     run: FleetRun | None
     launches: tuple[ReportText, ...]
     commands: tuple[ReportCommand, ...]

@@ -57,7 +57,7 @@ def page_of(report: Report, pictures: Pictures) -> Page:
         *_why(report, pictures),
         *_simulated(report, pictures),
         _assumed(report),
-        *_runners_up(report, pictures),
+        *_runners_up(report),
         _formulas(report),
         _reproduce(report),
     ]
@@ -122,9 +122,9 @@ def _risks(report: Report, pictures: Pictures) -> Section:
     points += [("Limit within the band", note) for note in inside_notes(result)]
     if points:
         blocks.append(Points(points))
+    blocks += _drawn(pictures, "traffic", "tornado")
     if result.bands:
         blocks.append(Sheet(one_each_table(result.bands)))
-    blocks += _drawn(pictures, "traffic", "sensitivity")
     if sizing is not None and sizing.variations:
         blocks.append(Sheet(robustness_table(result)))
     if sizing is not None and sizing.months:
@@ -186,7 +186,7 @@ def _assumed(report: Report) -> Section:
     )  # fmt: skip
 
 
-def _runners_up(report: Report, pictures: Pictures) -> list[Section]:
+def _runners_up(report: Report) -> list[Section]:
     result, sizing = report.answer, report.answer.sizing
     several = len(result.candidates) > 1
     blocks: list[Block] = []
@@ -195,7 +195,7 @@ def _runners_up(report: Report, pictures: Pictures) -> list[Section]:
     if sizing is not None and sizing.kinds:
         blocks.append(Sheet(kinds_table(sizing, several, most=MOST_KINDS)))
     if sizing is not None and len(sizing.trade_offs) > 1:
-        blocks += [*_drawn(pictures, "trade-offs"), Sheet(trade_table(sizing, several))]
+        blocks.append(Sheet(trade_table(sizing, several)))
     if sizing is None and len(result.tp_options) > 1:
         blocks.append(Sheet(tp_table(result)))
     summary = "what else was looked at, and why it was left"

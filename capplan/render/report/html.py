@@ -68,10 +68,10 @@ def html(page: Page) -> str:
 
 
 def _groups(blocks: Sequence[Block]) -> list[list[Block]]:
-    """Neighbouring tables together: they stand side by side where there is room."""
+    """Neighbouring tables, and plots, together: they stand side by side where there is room."""
     found: list[list[Block]] = []
     for block in blocks:
-        if found and isinstance(block, Sheet) and isinstance(found[-1][-1], Sheet):
+        if found and isinstance(block, (Sheet, Picture)) and block.kind == found[-1][-1].kind:
             found[-1].append(block)
         else:
             found.append([block])

@@ -6,23 +6,25 @@ from capplan.render.plots.chart import Plot
 from capplan.render.plots.latencies import latencies_plot
 from capplan.render.plots.load import load_plot
 from capplan.render.plots.roofline import roofline_plot
+from capplan.render.plots.tornado import tornado_plot
+from capplan.render.plots.traffic import traffic_plot
 from capplan.render.report.page import Picture
 from capplan.results.report import Report
 
 
 def pictures_of(report: Report) -> dict[str, Picture]:
     """Only those that the answer has the figures for."""
-    run = report.run
-    found: list[tuple[Plot | None, str | None]] = [
-        (roofline_plot([report.roofline]), report.roofline_command),
+    result, asked, run = report.answer, report.question, report.run
+    plots: list[Plot | None] = [
+        traffic_plot(result, asked, report.traffic),
+        tornado_plot(result, asked),
+        roofline_plot([report.roofline]),
     ]
     if run is not None:
-        found += [
-            (latencies_plot(run.result, run.curves, run.inputs), run.command),
-            (load_plot(run.result, run.curves, run.inputs), None),  # the same command draws both
-        ]
+        plots.append(latencies_plot(run.result, run.curves, run.inputs))
+        plots.append(load_plot(run.result, run.curves, run.inputs))
     return {
-        plot.name: Picture(plot, None if command is None else f"{command} --plot {plot.name}.svg")
-        for plot, command in found
+        plot.name: Picture(plot, report.plot_lines.get(plot.name))
+        for plot in plots
         if plot is not None
     }
