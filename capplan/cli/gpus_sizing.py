@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import capplan
 from capplan import units
+from capplan.cli.cache import cache_folder
 from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.gpus_space import growth_of, space_of
 from capplan.cli.inputs import Inputs
@@ -139,13 +139,11 @@ def points(wanted: bool) -> Points:
     """Simulated points of earlier runs, in the user's cache folder."""
     if not wanted:
         return NoPoints()
-    given = os.environ.get("XDG_CACHE_HOME")
-    try:
-        folder = Path(given) if given else Path.home() / ".cache"
-    except RuntimeError:  # nobody's home
+    folder = cache_folder()
+    if folder is None:
         return NoPoints()
     package = Path(capplan.__file__).parent
-    return PointFiles(folder / "capplan" / "points", version_of(package, "1"))
+    return PointFiles(folder / "points", version_of(package, "1"))
 
 
 def _assume_course(demand: Demand, result: GpusResult, inputs: Inputs) -> None:

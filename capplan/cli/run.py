@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import Any
@@ -105,16 +106,30 @@ def _drop_stdout() -> None:
 
 def _usage_error(error: Any, arguments: list[str]) -> CapplanError:
     """typer's usage errors in our words; it does not export their classes."""
-    message = " ".join(str(error.format_message()).split()).rstrip(".")
+    message = " ".join(str(error.format_message()).split()).rstrip(".").replace("'", "`")
     command = next((word for word in arguments if not word.startswith("-")), "")
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", None) or f"capplan {command}".strip()
     hint = f"see `{path} --help`"
+    inner = getattr(getattr(context, "command", None), "commands", None)
     if hasattr(error, "possibilities"):  # an unknown option
         message = f"no such option `{error.option_name}`"
         near = did_you_mean(error.option_name[:100], error.possibilities or ())
         hint = f"{near} {hint}" if near else hint
+    elif inner is not None:
+        message, hint = _no_command(path, message, inner)
     return CapplanError(message[:1].lower() + message[1:], hint=hint)
+
+
+def _no_command(path: str, message: str, known: Iterable[str]) -> tuple[str, str]:
+    """A group without a command, or with one that it does not have."""
+    names = list(known)
+    some = f"one of: {', '.join(names)}"
+    typed = re.match(r"No such command `(.*?)`", message)
+    if typed is None:
+        return f"`{path}` needs a command", some
+    near = did_you_mean(typed[1][:100], names)
+    return f"no such command `{typed[1]}`", f"{near} `{path} --help` lists all" if near else some
 
 
 def _report(env: Environment, error: CapplanError, as_json: bool) -> None:

@@ -22,12 +22,16 @@ PACKAGES: dict[str | None, tuple[str, ...]] = {
     None: ("plotext", "pydantic", "pyyaml", "rich", "typer"),
     "fit": ("numpy", "scipy"),
     "plot": ("matplotlib",),
+    "report": ("jinja2", "matplotlib"),
 }
 KINDS = ("hardware", "models")
 
 
-def examine() -> DoctorResult:
-    """Look at everything; what is wrong is a check that does not hold, never an error."""
+def examine(cache_path: str | None = None) -> DoctorResult:
+    """Look at everything; what is wrong is a check that does not hold, never an error.
+
+    ``cache_path`` is where earlier runs have kept something.
+    """
     components = tuple(
         Component(name, extra, _version(name)) for extra, many in PACKAGES.items() for name in many
     )
@@ -38,7 +42,7 @@ def examine() -> DoctorResult:
         python_path=sys.executable,
         version=_version("capplan"),
         path=str(Path(__file__).resolve().parent.parent),
-        cache_path=None,
+        cache_path=cache_path,
         components=components,
         catalogue=tuple(
             CataloguePlace(kind, place, len(list(Path(place).glob("*.yaml"))))

@@ -46,7 +46,7 @@ def _versions(result: DoctorResult) -> Table:
             (c.name, c.version or "none", f"extra `{c.extra}`" if c.extra else "")
             for c in result.components
         ),
-        ("cache", "none", result.cache_path or "nothing is kept between runs"),
+        ("cache", "", result.cache_path or "empty"),
     ]
     return Table("Versions", columns, rows)
 

@@ -41,7 +41,7 @@ class DoctorResult:
     python_path: str
     version: str | None  # None: run from a checkout that is not installed
     path: str
-    cache_path: str | None  # None: nothing is kept between runs
+    cache_path: str | None  # None: nothing has been kept yet
     components: tuple[Component, ...]
     catalogue: tuple[CataloguePlace, ...]
     checks: tuple[Check, ...]

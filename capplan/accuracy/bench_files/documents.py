@@ -22,7 +22,10 @@ def read_text(path: Path) -> str:
             )
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise CapplanError(f"cannot read `{path}`: {error.strerror or error}") from None
+        raise CapplanError(
+            f"cannot read `{path}`: {error.strerror or error}",
+            hint="give result files, folders of them, or a CSV: `capplan calibrate --help`",
+        ) from None
     except UnicodeDecodeError:
         raise CapplanError(
             f"`{path}` is not text", hint="give the JSON that the benchmark tool saved"
