@@ -32,8 +32,11 @@ def examine(cache_path: str | None = None) -> DoctorResult:
 
     ``cache_path`` is where earlier runs have kept something.
     """
+    # Of a package that two extras bring, the first is named.
+    extras = {name: extra for extra, many in reversed(PACKAGES.items()) for name in many}
     components = tuple(
-        Component(name, extra, _version(name)) for extra, many in PACKAGES.items() for name in many
+        Component(name, extras[name], _version(name))
+        for name in dict.fromkeys(name for many in PACKAGES.values() for name in many)
     )
     checks = (_needed(components), *map(_loads, KINDS), *_sizes(), _run())
     return DoctorResult(

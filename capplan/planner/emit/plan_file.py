@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from capplan import units
+from capplan.errors import CapplanError
 from capplan.planner.emit.options import WIDE_DTYPES
 from capplan.planner.question import DEFAULT_BLOCK_SIZE, Question
 from capplan.results.gpus import GpusPlan
@@ -52,8 +55,16 @@ def plan_mapping(
 
 
 def plan_of(mapping: dict[str, Any]) -> Plan:
-    """The same as a plan."""
-    return Plan.model_validate(mapping)
+    """The same as a plan; raises CapplanError where a figure is beyond what plans may hold."""
+    try:
+        return Plan.model_validate(mapping)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise CapplanError(
+            f"no plan holds this answer: {place}: {fault['msg'].removeprefix('Value error, ')}",
+            hint="ask for a rate, lengths and limits that a server could have",
+        ) from None
 
 
 def _weights(question: Question) -> dict[str, Any]:
