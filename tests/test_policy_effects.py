@@ -198,6 +198,19 @@ def test_no_evict_reserves_prompt_and_announced_output_and_max_utilization_pause
     assert paused.max_running > 5
 
 
+@pytest.mark.parametrize(("arrivals", "waited"), [((0.5,), 50), ((0.5, 0.5), 10)])
+def test_attention_ranks_compute_prompts_together(arrivals: tuple[float, ...], waited: int) -> None:
+    """Two ranks: one prompt alone waits for the timeout, two for others that may join."""
+    first = [Request(f"first{i}", 0.0, 16, 400) for i in range(2)]
+    late = [Request(f"late{i}", arrival_s, 100, 3) for i, arrival_s in enumerate(arrivals)]
+    scheduled = {}
+    for ranks in (1, 2):
+        _, _, records = run(ROOMY, TensorRtLlm(adp_ranks=ranks), [*first, *late])
+        scheduled[ranks] = next(r for r in records if r.id == "late0").first_scheduled_s
+    step_s = decode_s(2, 2 * 80)
+    assert (scheduled[2] - scheduled[1]) / step_s == pytest.approx(waited, abs=1)
+
+
 def test_a_whole_prompt_waits_for_room_in_the_step_and_a_chunk_does_not() -> None:
     small = replace(RESERVING, max_num_batched_tokens=300)
     requests = [Request("a", 0.0, 200, 20), Request("b", 0.0, 200, 20)]

@@ -95,6 +95,7 @@ def _policy(settings: RunSettings) -> tuple[Policy, str]:
             enable_chunked_context=settings.chunked_prefill,
             batch_wait_timeout_iters=settings.batch_wait_timeout_iters,
             batch_wait_max_tokens_ratio=settings.batch_wait_max_tokens_ratio,
+            adp_ranks=settings.dp if settings.balances_prompts else 1,
         ), "" if settings.chunked_prefill else "prompt"
     if settings.num_scheduler_steps > 1:  # which only V0 has
         return MultiStep(settings.num_scheduler_steps), "request"

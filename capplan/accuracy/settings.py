@@ -59,6 +59,7 @@ class RunSettings:
     async_scheduling: bool
     scheduler_recv_interval: int
     num_scheduler_steps: int
+    balances_prompts: bool  # over the ranks of TensorRT-LLM's attention data parallelism
     batch_wait_timeout_iters: int
     batch_wait_max_tokens_ratio: float
     cuda_graph_max_bs: int | None
@@ -125,6 +126,7 @@ class _Settings:
             async_scheduling=self.asynchronous(),
             scheduler_recv_interval=self.recv_interval(),
             num_scheduler_steps=self.scheduler_steps(),
+            balances_prompts=self.balances_prompts(),
             batch_wait_timeout_iters=run.batch_wait_timeout_iters or 0,
             batch_wait_max_tokens_ratio=run.batch_wait_max_tokens_ratio or 0.0,
             cuda_graph_max_bs=run.cuda_graph_max_bs,
@@ -265,6 +267,14 @@ class _Settings:
         if not chunked:  # whole prompts only: the longest must fit
             tokens = max(tokens, math.ceil(self.run.isl or 0))
         return tokens
+
+    def balances_prompts(self) -> bool:
+        """`enable_balance`: off by default, on in NVIDIA's recipes of servers."""
+        if not (self.run.attention_dp and self.engine.is_pytorch):
+            return False
+        if "enable_balance" in self.run.columns.get("settings_notes", ""):
+            return True
+        return self.or_default("enable_balance", None, self.run.workload in ("closed", "poisson"))
 
     def recv_interval(self) -> int:
         """SGLang reads new requests every so many decode steps."""

@@ -28,6 +28,12 @@ class TensorRtLlm(Policy):
     the performance guide, "Scheduler" of the PyTorch backend, TorchLlmArgs of the API reference
     (1.1 to 1.4), and what `_torch/pyexecutor/py_executor.py` does in `_waiting_requests`.
     The overlap scheduler is the configuration's `async_scheduling`.
+
+    Attention data parallelism with `enable_balance` over ``adp_ranks``: while decodes run, prompts
+    are held back until every rank has one (`timeout_iters` at most), and then for
+    `batching_wait_iters` more, in which others may join (AttentionDpConfig, and what
+    `_balance_adp_requests` does). Requests are dealt evenly, so every rank has a prompt when as
+    many wait as there are ranks.
     """
 
     name = "tensorrt-llm"
@@ -38,12 +44,18 @@ class TensorRtLlm(Policy):
         enable_chunked_context: bool = False,
         batch_wait_timeout_iters: int = 0,
         batch_wait_max_tokens_ratio: float = 0.0,
+        adp_ranks: int = 1,  # 1: no balancing
+        adp_timeout_iters: int = 50,
+        adp_batching_wait_iters: int = 10,
     ) -> None:
         self.chunked = enable_chunked_context
         self._timeout = batch_wait_timeout_iters
         self._ratio = batch_wait_max_tokens_ratio
         self._unit = 1
         self._waits_since: int | None = None  # decode step of the first pass that held back
+        self._ranks = adp_ranks
+        self._adp_timeout, self._adp_batching = adp_timeout_iters, adp_batching_wait_iters
+        self._balanced_since: int | None = None  # decode step at which every rank had a prompt
 
     def budget(self, engine: Pool) -> int:
         return engine.config.max_num_batched_tokens - engine.num_decodes
@@ -61,7 +73,9 @@ class TensorRtLlm(Policy):
         self.hold = inf
         if self._timeout and engine.num_decodes and self._waits(engine):
             return ()
-        self._waits_since = None
+        if self._ranks > 1 and engine.num_decodes >= self._ranks and self._balances(engine):
+            return ()
+        self._waits_since = self._balanced_since = None
         return super().plan(engine, admitting=admitting)
 
     def _waits(self, engine: Pool) -> bool:
@@ -75,6 +89,22 @@ class TensorRtLlm(Policy):
         waited = engine.step - self._waits_since
         self.hold = self._timeout - waited
         return waited < self._timeout
+
+    def _balances(self, engine: Pool) -> bool:
+        """Are prompts held back so that all ranks compute some in the same step?"""
+        if not engine.waiting:
+            return False
+        step = engine.step
+        if self._waits_since is None:
+            self._waits_since = step
+        if len(engine.waiting) < self._ranks:
+            left = self._adp_timeout - (step - self._waits_since)
+        else:
+            if self._balanced_since is None:
+                self._balanced_since = step
+            left = self._adp_batching - (step - self._balanced_since)
+        self.hold = max(0, left)
+        return left > 0
 
     def _prompt_tokens(self, engine: Pool) -> int:
         """Tokens of the prompts that this pass would compute: whole ones, also where cut."""
