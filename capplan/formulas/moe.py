@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 EVEN_UP_TO = 16  # experts
 
 
