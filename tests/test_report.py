@@ -251,3 +251,8 @@ def test_in_a_browser(page: str, hostile: list[str], tmp_path: Path) -> None:
         assert one.loaded == []
         assert one.scroll_width <= one.width
         assert one.height > 3000
+        assert one.folded == 0
+        assert one.ground == "rgb(255, 255, 255)"
+    (dark,), console = look_at([(page, 375)], tmp_path, dark=True)
+    assert console == []
+    assert dark.ground == "rgb(20, 23, 28)"
