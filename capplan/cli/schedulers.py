@@ -12,6 +12,7 @@ from capplan.cli.progress import Progress
 from capplan.cli.simulation import ask
 from capplan.errors import CapplanError
 from capplan.planner.compare_schedulers import SchedulersQuestion, compare_schedulers
+from capplan.planner.schedulers_bands import with_bands
 from capplan.render.screen import Screen
 from capplan.results.schedulers import SchedulersInputs
 
@@ -45,6 +46,7 @@ def answer(texts: Mapping[str, Any], as_json: bool, form: str) -> int:
             ),
             progress,
         )
+    result = with_bands(result, question.serving, question.traffic(question.seed))
 
     def screen() -> Screen:
         from capplan.render.schedulers import screen as render

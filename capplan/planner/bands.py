@@ -27,16 +27,20 @@ def latency_band(
     return BandedFigure.between("e2e", statistic, value, (low + rest_low, high + rest_high), tpot)
 
 
-def throughput_band(tokens_per_s: float, fullness: float | None, key: BandKey) -> BandedFigure:
-    """``fullness``: offered over capacity, where the traffic sets the pace; no server gives more
-    than is asked for, and it gives less only if its capacity lies below."""
+def throughput_band(
+    value: float, fullness: float | None, key: BandKey, figure: str = "output_tokens_per_s"
+) -> BandedFigure:
+    """Of tokens or requests a second.
+
+    ``fullness``: offered over capacity, where the traffic sets the pace; no server gives more
+    than is asked for, and it gives less only if its capacity lies below.
+    """
     band = band_for("throughput", key)
-    low, high = band.around(tokens_per_s)
+    low, high = band.around(value)
     if fullness is not None:
-        low = tokens_per_s * min(1.0, band.low_ratio / fullness)
-        high = tokens_per_s
-    figure = "output_tokens_per_s"
-    return BandedFigure.between(figure, "mean", tokens_per_s, (low, high), band)
+        low = value * min(1.0, band.low_ratio / fullness)
+        high = value
+    return BandedFigure.between(figure, "mean", value, (low, high), band)
 
 
 def gpus_band(

@@ -85,7 +85,7 @@ def _point(value: float, result: SimulateResult, percentile: float) -> ParetoPoi
         bands=tuple(
             band
             for band in result.bands
-            if band.figure == "output_tokens_per_s" or band.statistic == f"P{percentile:g}"
+            if band.figure.endswith("_per_s") or band.statistic == f"P{percentile:g}"
         ),
     )
 

@@ -102,7 +102,8 @@ def simulate_plan(
             break
     result = measure(runs, question.yardstick)
     users = traffic.closed_loop
-    bands = simulated_bands(question.serving, result, users.num_users if users else None)
+    num_users = users.num_users if users else None
+    bands = simulated_bands(question.serving, result, num_users, runs, question.yardstick)
     return SimulateAnswer(replace(result, bands=bands), tuple(runs), question.yardstick)
 
 

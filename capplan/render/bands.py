@@ -12,9 +12,17 @@ from capplan.results.bands import BandedFigure
 # A band says how little is known: more digits would say more than that.
 BAND_DIGITS = 2
 THROUGHPUT, GPUS = "output_tokens_per_s", "num_gpus"
+SERVED, GOODPUT, TO_BUY = "requests_per_s", "goodput_per_s", "num_gpus_rounded"
 NAMES = {
     "ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E", "queue": "queue wait",
-    THROUGHPUT: "output tok/s", GPUS: "GPUs",
+    "step": "step", THROUGHPUT: "output tok/s", SERVED: "served req/s", GOODPUT: "goodput req/s",
+    GPUS: "GPUs", TO_BUY: "GPUs to get",
+}  # fmt: skip
+RATES, COUNTS = (THROUGHPUT, SERVED, GOODPUT), (GPUS, TO_BUY)
+# Whose band each takes, and whose words are said once.
+_MAIN = {
+    "itl": "tpot", "e2e": "tpot", "step": "tpot", "queue": "ttft", SERVED: THROUGHPUT,
+    GOODPUT: THROUGHPUT, TO_BUY: GPUS,
 }  # fmt: skip
 
 
@@ -27,22 +35,33 @@ def durations(low_s: float, high_s: float) -> str:
 
 def band_text(band: BandedFigure) -> str:
     """Low to high, in the figure's unit."""
-    if band.figure == GPUS:
-        return f"{band.low:,.0f} to {band.high:,.0f}"
-    if band.figure != THROUGHPUT:
+    if band.figure in COUNTS:
+        return counts(band.low, band.high)
+    if band.figure not in RATES:
         return durations(band.low, band.high)
     if band.low == band.high:
         return "as offered"  # far from full
-    low, high = (units.format_number(v, digits=BAND_DIGITS) for v in (band.low, band.high))
+    return rates(band.low, band.high)
+
+
+def counts(low: float, high: float) -> str:
+    """`13 to 19`; one number where they are the same."""
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+
+
+def rates(low_per_s: float, high_per_s: float) -> str:
+    """`5.5 to 20`, without a unit."""
+    low, high = (units.format_number(v, digits=BAND_DIGITS) for v in (low_per_s, high_per_s))
     return f"{low} to {high}"
 
 
 def value_text(band: BandedFigure) -> str:
     """The figure itself."""
-    if band.figure == GPUS:
-        return shows.plural(round(band.value), "GPU")
-    if band.figure == THROUGHPUT:
-        return f"{shows.tokens(band.value)} output tok/s"
+    if band.figure in COUNTS:
+        return shows.plural(round(band.value), "GPU") + (" to get" * (band.figure == TO_BUY))
+    if band.figure in RATES:
+        shown = shows.tokens if band.figure == THROUGHPUT else shows.number
+        return f"{shown(band.value)} {NAMES[band.figure]}"
     statistic = "" if band.statistic == "mean" else f" {band.statistic}"
     return f"{NAMES[band.figure]}{statistic} {shows.duration(band.value)}"
 
@@ -84,7 +103,7 @@ def one_each_table(bands: Sequence[BandedFigure]) -> Table:
     )
     rows = []
     for band in bands:
-        is_count, is_mean = band.figure == GPUS, band.statistic == "mean"
+        is_count, is_mean = band.figure in COUNTS, band.statistic == "mean"
         name = NAMES[band.figure] + ("" if is_mean else f" {band.statistic}")
         value = shows.count(round(band.value)) if is_count else shows.duration(band.value)
         rows.append((name, value, band_text(band), band.rows))
@@ -95,8 +114,9 @@ def one_each_table(bands: Sequence[BandedFigure]) -> Table:
 def behind_note(bands: Sequence[BandedFigure]) -> str:
     """What the bands rest on, measures that share it together."""
     behind: dict[str, list[str]] = {}
+    figures = {band.figure for band in bands}
     for band in bands:
-        if band.figure in ("itl", "e2e", "queue"):
+        if _MAIN.get(band.figure) in figures:
             continue
         name = "throughput" if band.figure == THROUGHPUT else NAMES[band.figure]
         if band.figure == GPUS:

@@ -79,6 +79,8 @@ def _hidden(result: ExerciseResult, inputs: ExerciseInputs) -> list[str]:
         f"head for each head (Llama 2: 512 KiB a token) that is {kv}, beside the weights.",
         "The step: contexts cost nothing, however long, and a prefill step runs at the peak rate "
         "of the data sheet.",
+        "The error: step times are the exercise's own, not those of a performance model that was "
+        "held against measured servers, so that no figure has an error band.",
         f"The percentile: with {inputs.num_requests} requests, P99 is the second worst of them.",
     ]
 

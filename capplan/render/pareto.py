@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from capplan.render import shows
-from capplan.render.bands import THROUGHPUT, bands_line
+from capplan.render.band_columns import end_keys
+from capplan.render.band_shares import shares_note
+from capplan.render.bands import GOODPUT, SERVED, THROUGHPUT, bands_line
 from capplan.render.pareto_words import NAMES, finding, latency_name, value_name
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.service_levels import percentile_name
 from capplan.render.simulate import MODELLED, deployment, question
 from capplan.results.assumptions import Assumption
+from capplan.results.bands import BandedFigure
 from capplan.results.pareto import ParetoInputs, ParetoPoint, ParetoResult
+
+BANDED = (THROUGHPUT, SERVED, GOODPUT, "ttft", "tpot", "itl", "e2e")
 
 
 def screen(result: ParetoResult, inputs: ParetoInputs, assumptions: Sequence[Assumption]) -> Screen:
@@ -73,7 +79,12 @@ def _points(result: ParetoResult, inputs: ParetoInputs) -> Table:
         )
         for point in result.points
     ]
-    return Table("Throughput and latency", columns, rows, in_tsv=False)
+    note = shares_note([(value_name(point.value), _shown(point)) for point in result.points])
+    return Table("Throughput and latency", columns, rows, note=note, in_tsv=False)
+
+
+def _shown(point: ParetoPoint) -> list[BandedFigure]:
+    return [band for band in point.bands if band.figure not in (GOODPUT, "queue")]
 
 
 def _remark(point: ParetoPoint, result: ParetoResult) -> str:
@@ -135,6 +146,23 @@ def _plot(result: ParetoResult, inputs: ParetoInputs, width: int) -> str:
 
 
 def _for_programs(result: ParetoResult) -> Table:
-    names = list(ParetoPoint.__dataclass_fields__)
-    rows = [[getattr(point, name) for name in names] for point in result.points]
-    return Table("points", [Column(name, name) for name in names], rows)
+    """One row a value, with the ends of the bands behind each figure."""
+    names = [name for name in ParetoPoint.__dataclass_fields__ if name != "bands"]
+    rows = [_row(point, names) for point in result.points]
+    columns = [Column(name, name) for name in (rows[0] if rows else names)]
+    return Table("points", columns, [list(row.values()) for row in rows])
+
+
+def _row(point: ParetoPoint, names: Sequence[str]) -> dict[str, Any]:
+    by_figure = {band.figure: band for band in point.bands}
+    row: dict[str, Any] = {}
+    for name in names:
+        row[name] = getattr(point, name)
+        share = 1 / point.num_gpus if name.endswith("_per_gpu") else 1.0
+        figure = name.removesuffix("_per_gpu")
+        figure = figure if figure.endswith("_per_s") else figure.removesuffix("_s")
+        if figure in BANDED:
+            band = by_figure.get(figure)
+            ends = (None, None) if band is None else (band.low * share, band.high * share)
+            row.update(zip(end_keys(name), ends, strict=True))
+    return row

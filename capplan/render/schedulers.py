@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from capplan.render import shows
+from capplan.render.band_columns import end_keys, is_banded, value_key
+from capplan.render.band_shares import shares_note
+from capplan.render.bands import behind_note
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
+from capplan.results.bands import BandedFigure
 from capplan.results.schedulers import SchedulerRow, SchedulersInputs, SchedulersResult
 
 _ALLOCATIONS = {
@@ -29,7 +35,7 @@ def screen(
     return Screen(
         headline=_headline(result, inputs),
         tables=[_latencies(result), _machine(result)],
-        notes=[*_effects(result), NOT_CHECKED],
+        notes=[*_effects(result), NOT_CHECKED, *_sure(result)],
         assumptions=assumptions,
         next_commands=_next(inputs),
         tsv=_for_programs(result),
@@ -87,7 +93,18 @@ def _latencies(result: SchedulersResult) -> Table:
         "Longest stall: that a running request waited for its next token. A dash: fewer than ten "
         "samples lie beyond."
     )
+    bands = shares_note([(row.name, _shown(row)) for row in result.rows])
+    if bands is not None:
+        note += f" {bands}"
     return Table("What users see", columns, rows, note=note, in_tsv=False)
+
+
+def _shown(row: SchedulerRow) -> list[BandedFigure]:
+    return [
+        replace(band, statistic=band.statistic.replace("_", " "))
+        for band in row.bands
+        if band.statistic not in ("max", "longest_gap") or band.figure == "itl"
+    ]
 
 
 def _machine(result: SchedulersResult) -> Table:
@@ -122,6 +139,17 @@ def _machine(result: SchedulersResult) -> Table:
         "that neither computed a prompt nor got a token."
     )
     return Table("What the machine does", columns, rows, note=note, in_tsv=False)
+
+
+def _sure(result: SchedulersResult) -> list[str]:
+    """What is behind the bands: no policy was measured but the engines'."""
+    full = next((row for row in reversed(result.rows) if row.bands), None)
+    if full is None:
+        return []
+    return [
+        "Bands are those of the engine that was asked for, at the load of each row: of the other "
+        f"schedulers no server was measured. {behind_note(full.bands)}"
+    ]
 
 
 def _next(inputs: SchedulersInputs) -> list[str]:
@@ -186,6 +214,21 @@ def _blocking(whole: SchedulerRow, cut: SchedulerRow) -> str:
 
 
 def _for_programs(result: SchedulersResult) -> Table:
-    names = SchedulerRow.__slots__
-    columns = [Column(name, name) for name in names]
-    return Table("schedulers", columns, [[getattr(r, n) for n in names] for r in result.rows])
+    """One row a scheduler, the ends of a band behind its figure."""
+    names = [name for name in SchedulerRow.__slots__ if name != "bands"]
+    rows = [_with_ends(row, names) for row in result.rows]
+    columns = [Column(name, name) for name in (rows[0] if rows else names)]
+    return Table("schedulers", columns, [list(row.values()) for row in rows])
+
+
+def _with_ends(row: SchedulerRow, names: Sequence[str]) -> dict[str, Any]:
+    keys = {"ttft_longest_prompt_s": "longest_prompt_ttft_s", "itl_longest_gap_s": "longest_gap_s"}
+    ends = {keys.get(key, key): band for band in row.bands if (key := value_key(band))}
+    found: dict[str, Any] = {}
+    for name in names:
+        found[name] = getattr(row, name)
+        if name in keys.values() or is_banded(name):
+            band = ends.get(name)
+            low, high = (None, None) if band is None else (band.low, band.high)
+            found.update(zip(end_keys(name), (low, high), strict=True))
+    return found

@@ -56,7 +56,7 @@ def screen(
     if result.bands:
         tables.append(band_table(result.bands, _banded_statistics(result)))
     if result.classes:
-        tables.append(class_table(result.classes))
+        tables.append(class_table(result.classes, result.bands))
     tables.append(_load(result, inputs))
     if len(result.replicas) > 1:
         tables.append(replica_table(result.replicas))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from capplan.render.band_columns import with_ends
 from capplan.render.screen import Column, Table
 from capplan.results.simulate import SimulateInputs, SimulateResult
 
@@ -26,6 +27,7 @@ def for_programs(result: SimulateResult, inputs: SimulateInputs) -> Table:
         "offered_per_s": state.offered_per_s,
         "served_per_s": state.served_per_s,
         "goodput_per_s": result.goodput.goodput_per_s if result.goodput else None,
+        "requests_per_s": result.requests_per_s,
         "output_tokens_per_s": result.output_tokens_per_s,
         "drain_s": result.drain_s,
         "busy_fraction": usage.busy_fraction,
@@ -36,6 +38,7 @@ def for_programs(result: SimulateResult, inputs: SimulateInputs) -> Table:
         row[f"{latency.key}_mean_s"] = latency.mean_s
         for percentile in latency.percentiles:
             row[f"{latency.key}_{column_name(percentile.percentile)}_s"] = percentile.value_s
+    row = with_ends(row, result.bands)
     return Table("simulation", [Column(name, name) for name in row], [list(row.values())])
 
 

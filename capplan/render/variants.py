@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from capplan.render import shows
+from capplan.render.band_columns import value_key, with_ends
+from capplan.render.band_shares import shares_note
 from capplan.render.bands import THROUGHPUT, bands_line
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.simulate import MODELLED, deployment
 from capplan.results.assumptions import Assumption
+from capplan.results.bands import BandedFigure
 from capplan.results.simulate import SimulateInputs
 from capplan.results.variants import Effect, Figure, VariantResult, VariantsResult
 
@@ -48,7 +53,11 @@ def screen(
 def _sure(result: VariantsResult) -> list[str]:
     """Bands of the plan as it is; those of its variants are in the JSON."""
     base = result.variants[0].result
-    statistics = [band.statistic for band in base.bands if band.figure == "ttft"]
+    statistics = [
+        band.statistic
+        for band in base.bands
+        if band.figure == "ttft" and re.fullmatch(r"P[\d.]+", band.statistic)
+    ]
     last = statistics[-1] if statistics else "mean"
     shown = [
         band
@@ -118,7 +127,16 @@ def _side_by_side(result: VariantsResult, width: int) -> list[Table]:
         rows = [[name, *(cells[i][row] for i in shown)] for row, name in enumerate(names)]
         title = "Side by side" if not tables else "Side by side, continued"
         tables.append(Table(title, columns, rows, in_tsv=False))
+    if tables:
+        rows_of = [(variant.name, _banded(variant, result)) for variant in result.variants]
+        tables[-1] = replace(tables[-1], note=shares_note(rows_of))
     return tables
+
+
+def _banded(variant: VariantResult, result: VariantsResult) -> list[BandedFigure]:
+    """Bands of what the table shows."""
+    keys = {figure.key for figure in result.figures} - {"goodput_per_s"}
+    return [band for band in variant.result.bands if value_key(band) in keys]
 
 
 def _groups(widths: Sequence[int], room: int) -> list[list[int]]:
@@ -168,10 +186,11 @@ def _effects(result: VariantsResult) -> list[str]:
 
 
 def _for_programs(result: VariantsResult) -> Table:
-    """One row a variant."""
-    rows: list[list[Any]] = [
-        [variant.name, variant.result.verdict, *(figure.values[index] for figure in result.figures)]
-        for index, variant in enumerate(result.variants)
-    ]
-    names = ["variant", "verdict", *(figure.key for figure in result.figures)]
-    return Table("variants", [Column(name, name) for name in names], rows)
+    """One row a variant, the ends of a band behind its figure."""
+    rows = []
+    for index, variant in enumerate(result.variants):
+        row: dict[str, Any] = {"variant": variant.name, "verdict": variant.result.verdict}
+        row |= {figure.key: figure.values[index] for figure in result.figures}
+        rows.append(with_ends(row, variant.result.bands))
+    columns = [Column(name, name) for name in rows[0]]
+    return Table("variants", columns, [list(row.values()) for row in rows])

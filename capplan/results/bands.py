@@ -48,12 +48,14 @@ class ErrorBand:
 class BandedFigure:
     """A predicted figure with its band, and the cell of the table that the band is from.
 
-    ``value``, ``low`` and ``high`` are seconds for latencies, tokens a second for throughput, and
-    a number of GPUs.
+    ``value``, ``low`` and ``high`` are seconds for latencies, tokens or requests a second for
+    throughput, and a number of GPUs.
     """
 
-    figure: str  # ttft | tpot | itl | e2e | queue | output_tokens_per_s | num_gpus
-    statistic: str  # mean | P50 | P99 ..
+    # ttft | tpot | itl | e2e | queue | step | output_tokens_per_s | requests_per_s |
+    # goodput_per_s | num_gpus | num_gpus_rounded
+    figure: str
+    statistic: str  # mean | P50 | P99 | max | P99 of chat ..
     value: float
     low: float
     high: float

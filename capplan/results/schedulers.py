@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capplan.results.bands import BandedFigure
+
 
 @dataclass(frozen=True, slots=True)
 class SchedulerRow:
-    """One scheduler. A percentile is None where fewer than ten samples lie beyond it."""
+    """One scheduler. A percentile is None where fewer than ten samples lie beyond it.
+
+    ``bands`` have statistics beside the usual: `longest_prompt` of TTFT, `longest_gap` of ITL.
+    """
 
     key: str
     name: str
@@ -32,6 +37,7 @@ class SchedulerRow:
     max_running: int
     num_preemptions: int
     busy_s: float
+    bands: tuple[BandedFigure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
