@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from capplan.formulas import capacity
 from capplan.formulas.queueing import concurrency, e2e_s
 from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep, Replica
+from capplan.results.bands import BandedFigure, ErrorBand, Range
 from capplan.results.gpus import Bounds
 
 
@@ -32,6 +34,22 @@ def size(replica: Replica) -> Sizing:
     if best is None:
         return Sizing(replica, None, None, fault or "kv_memory")
     return Sizing(replica, _bounds(replica, best), best, None)
+
+
+def with_bands(bounds: Bounds, replica: Replica, band: ErrorBand, gpus: BandedFigure) -> Bounds:
+    """``band`` of throughput, ``gpus`` that of all limits together."""
+    slow, quick = band.low_ratio, band.high_ratio
+    rate, per_s = replica.question.workload.arrival_rate_per_s, replica.prefill_requests_per_s
+
+    def ends(replicas: Callable[[float], int]) -> Range:
+        return Range(replicas(quick) * replica.tp, replicas(slow) * replica.tp)
+
+    return replace(
+        bounds,
+        num_gpus_decode_band=ends(lambda times: _decode_replicas(replica, times)),
+        num_gpus_prefill_band=ends(lambda times: capacity.units_needed(rate, per_s * times)),
+        num_gpus_combined_band=Range(gpus.low, gpus.high),
+    )
 
 
 def _bounds(replica: Replica, best: MeanStep) -> Bounds:
@@ -59,16 +77,17 @@ def _memory_replicas(replica: Replica) -> int:
     return capacity.units_needed(demand, pool.usable_blocks * pool.bytes_per_block)
 
 
-def _decode_replicas(replica: Replica) -> int:
+def _decode_replicas(replica: Replica, times_as_quick: float = 1.0) -> int:
     question = replica.question
     workload = question.workload
     measured = question.fleet.replica_output_tokens_per_s
     if measured is not None:
         demand = workload.arrival_rate_per_s * workload.output_tokens
-        return capacity.units_needed(demand, measured)
+        return capacity.units_needed(demand, measured * times_as_quick)
     # The first token comes out of the prefill.
     demand = workload.arrival_rate_per_s * (workload.output_tokens - 1)
-    return capacity.units_needed(demand, decode_tokens_per_s(replica)) if demand else 1
+    made = decode_tokens_per_s(replica) * times_as_quick
+    return capacity.units_needed(demand, made) if demand else 1
 
 
 def decode_tokens_per_s(replica: Replica) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capplan.formulas import capacity
 from capplan.formulas.availability import availability, k_of_n_availability, spares_for
 from capplan.planner.question import Question
+from capplan.results.bands import BandedFigure
 
 MOST_SPARES = 1000
 
@@ -36,6 +37,16 @@ def fleet_of(question: Question, num_replicas: int, gpus_per_replica: int) -> Fl
     else:
         nodes = replicas * (capacity.round_up(gpus_per_replica, node) // node)
     return Fleet(num_replicas * gpus_per_replica, spares, nodes, node)
+
+
+def bought_band(question: Question, gpus: BandedFigure, gpus_per_replica: int) -> BandedFigure:
+    """Of what is bought, by the band of the GPUs that carry the load."""
+
+    def bought(num_gpus: float) -> int:
+        return fleet_of(question, round(num_gpus) // gpus_per_replica, gpus_per_replica).num_bought
+
+    low, value, high = map(bought, (gpus.low, gpus.value, gpus.high))
+    return replace(gpus, figure="num_gpus_rounded", value=value, low=low, high=high)
 
 
 def num_spares(question: Question, num_replicas: int, gpus_per_replica: int) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from capplan.errors import CapplanError, UnsupportedError
-from capplan.performance.bands import BandKey, band_key
+from capplan.performance.bands import BandKey, band_for, band_key
 from capplan.planner.bands import BAND_ENGINE, gpus_band, latency_band
 from capplan.planner.bounds import (
     Sizing,
@@ -15,14 +15,15 @@ from capplan.planner.bounds import (
     decode_tokens_per_s,
     most_requests_per_s,
     size,
+    with_bands,
 )
-from capplan.planner.fleet import Fleet, fleet_of
+from capplan.planner.fleet import Fleet, bought_band, fleet_of
 from capplan.planner.money import with_money_and_power
 from capplan.planner.parallelism import allowed_tps, check_tp
 from capplan.planner.question import Question
 from capplan.planner.replica import MeanStep, Replica
 from capplan.planner.suggestions import suggest
-from capplan.results.bands import BandedFigure
+from capplan.results.bands import BandedFigure, Range
 from capplan.results.gpus import GpusPlan, GpusResult, ReplicaFacts, ServiceLevel, TpOption
 from capplan.specs.kv_cache import kv_bytes_per_token
 
@@ -69,7 +70,7 @@ def plan(question: Question) -> GpusPlan:
     tps = [question.engine.tp] if question.engine.tp else _allowed(question)
     sizings = [size(Replica(question, tp)) for tp in tps]
     feasible = [sizing for sizing in sizings if sizing.bounds is not None]
-    options = tuple(_option(sizing) for sizing in sizings)
+    options = tuple(_option(question, sizing) for sizing in sizings)
     if not feasible:
         return _infeasible(question, sizings, options)
     # Fewest GPUs, then fewest after node rounding, then the smallest TP: the plain minimum over
@@ -117,6 +118,8 @@ def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...])
     most = most_requests_per_s(question, sizing.best_step)
     binding, limit = binding_of(replica, bounds, sizing.best_step)
     busy = per_replica / most
+    counted = _counted(question, sizing)
+    throughput = band_for("throughput", _key(question, sizing.tp, 1.0))
     answer = replace(
         _base(question),
         feasible=True,
@@ -127,13 +130,17 @@ def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...])
         num_gpus=bounds.num_gpus_combined,
         num_nodes=fleet.num_nodes,
         num_gpus_rounded=fleet.num_bought,
-        bounds=bounds,
+        bounds=with_bands(bounds, replica, throughput, counted),
         replica=_replica_facts(replica, sizing.best_step),
         service_levels=_service_levels(question, operating),
         busy_fraction=busy,
         busy_fraction_with_spares=busy * num_replicas / (num_replicas + question.fleet.num_spares),
         tp_options=options,
-        bands=_bands(question, sizing, operating, busy),
+        bands=(
+            counted,
+            bought_band(question, counted, sizing.tp),
+            *_latency_bands(question, sizing.tp, operating, busy),
+        ),
     )
     return with_money_and_power(answer, question, replica)
 
@@ -161,34 +168,41 @@ def _service_levels(question: Question, step: MeanStep) -> tuple[ServiceLevel, .
     return tuple(levels)
 
 
-def _bands(
-    question: Question, sizing: Sizing, step: MeanStep, busy: float
-) -> tuple[BandedFigure, ...]:
+def _key(question: Question, tp: int, utilisation: float) -> BandKey:
     """As of servers under the newest engine: bounds know neither engine nor queue."""
+    own = question.calibration.own
+    return band_key(
+        question.model, question.hardware, BAND_ENGINE, tp, utilisation, own and own.at_tp(tp)
+    )
+
+
+def _counted(question: Question, sizing: Sizing) -> BandedFigure:
+    """The GPUs of one degree, by throughput's band."""
     bounds, best = sizing.bounds, sizing.best_step
     assert bounds is not None
     assert best is not None
-
-    def key(utilisation: float) -> BandKey:
-        own = question.calibration.own
-        return band_key(
-            question.model, question.hardware, BAND_ENGINE, sizing.tp, utilisation,
-            own and own.at_tp(sizing.tp),
-        )  # fmt: skip
-
     most, rate = most_requests_per_s(question, best), question.workload.arrival_rate_per_s
-    memory = bounds.num_gpus_memory
-    found = [gpus_band(bounds.num_gpus_combined, sizing.tp, rate, most, key(1.0), memory)]
-    found.append(latency_band("ttft", "mean", 0.0, step.ttft_s, None, key(busy)))
+    return gpus_band(
+        bounds.num_gpus_combined, sizing.tp, rate, most, _key(question, sizing.tp, 1.0),
+        bounds.num_gpus_memory,
+    )  # fmt: skip
+
+
+def _latency_bands(
+    question: Question, tp: int, step: MeanStep, busy: float
+) -> Iterator[BandedFigure]:
+    key = _key(question, tp, busy)
+    yield latency_band("ttft", "mean", 0.0, step.ttft_s, None, key)
     if question.workload.output_tokens > 1:
-        found.append(latency_band("tpot", "mean", 0.0, step.step_time_s, None, key(busy)))
-    return tuple(found)
+        yield latency_band("tpot", "mean", 0.0, step.step_time_s, None, key)
 
 
-def _option(sizing: Sizing) -> TpOption:
-    if sizing.bounds is not None:
-        return TpOption(sizing.tp, sizing.bounds.num_gpus_combined, "feasible")
-    return TpOption(sizing.tp, None, sizing.fault or "infeasible")
+def _option(question: Question, sizing: Sizing) -> TpOption:
+    if sizing.bounds is None:
+        return TpOption(sizing.tp, None, sizing.fault or "infeasible")
+    band = _counted(question, sizing)
+    num = sizing.bounds.num_gpus_combined
+    return TpOption(sizing.tp, num, "feasible", Range(band.low, band.high))
 
 
 def _infeasible(

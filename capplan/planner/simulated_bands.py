@@ -50,7 +50,7 @@ def simulated_bands(
     fullness = used if is_held else None
     tokens = throughput_band(result.output_tokens_per_s, fullness, key)
     found += [tokens, throughput_band(result.requests_per_s, fullness, key, "requests_per_s")]
-    if yardstick is not None and result.goodput is not None and result.verdict != "saturated":
+    if yardstick is not None and result.goodput is not None:
         share = (tokens.low / tokens.value, tokens.high / tokens.value)
         found.append(_goodput(result, runs, yardstick, key, share))
     return tuple(found)

@@ -30,8 +30,13 @@ def end_keys(key: str) -> tuple[str, str]:
     return f"{key}_low", f"{key}_high"
 
 
-def with_ends(row: Mapping[str, Any], bands: Sequence[BandedFigure]) -> dict[str, Any]:
-    """A row for programs; the ends of its bands follow each figure that may have one."""
+def with_ends(
+    row: Mapping[str, Any], bands: Sequence[BandedFigure], also: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A row for programs; the ends of its bands follow each figure that may have one.
+
+    ``also`` are columns that have one beside latencies and rates.
+    """
     ends = {value_key(band): (band.low, band.high) for band in bands}
     for key, value in row.items():
         # TTFT as a server counts it errs as TTFT as a user does.
@@ -42,7 +47,7 @@ def with_ends(row: Mapping[str, Any], bands: Sequence[BandedFigure]) -> dict[str
     found: dict[str, Any] = {}
     for key, value in row.items():
         found[key] = value
-        if key in ends or is_banded(key):
+        if key in ends or key in also or is_banded(key):
             low, high = ends.get(key, (None, None))
             found.update(zip(end_keys(key), (low, high), strict=True))
     return found

@@ -64,7 +64,7 @@ def _of_whole_answers(rows: Sequence[Named]) -> str:
         return ""
     low = min(whole, key=lambda band: band.low / band.value)
     high = max(whole, key=lambda band: band.high / band.value)
-    share = shares(low.low / low.value, high.high / high.value)
+    share = shares_text(low.low / low.value, high.high / high.value)
     return f", E2E {'' if len(whole) == 1 else 'within '}{share}"
 
 
@@ -72,9 +72,9 @@ def share_text(band: BandedFigure) -> str:
     """`-22 to +25 %`."""
     if band.low == band.high:
         return "as offered"
-    return shares(band.low / band.value, band.high / band.value)
+    return shares_text(band.low / band.value, band.high / band.value)
 
 
-def shares(low_ratio: float, high_ratio: float) -> str:
+def shares_text(low_ratio: float, high_ratio: float) -> str:
     low, high = (100 * (ratio - 1) for ratio in (low_ratio, high_ratio))
     return f"{low:+.0f} to {high:+,.0f} %"

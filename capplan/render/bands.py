@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from capplan import units
 from capplan.render import shows
 from capplan.render.screen import Column, Table
-from capplan.results.bands import BandedFigure
+from capplan.results.bands import BandedFigure, Range
 
 # A band says how little is known: more digits would say more than that.
 BAND_DIGITS = 2
@@ -47,6 +47,11 @@ def band_text(band: BandedFigure) -> str:
 def counts(low: float, high: float) -> str:
     """`13 to 19`; one number where they are the same."""
     return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+
+
+def count_range(ends: Range) -> str:
+    """The same of a cell."""
+    return counts(ends.low, ends.high)
 
 
 def rates(low_per_s: float, high_per_s: float) -> str:

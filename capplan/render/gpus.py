@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 from capplan.render import shows
-from capplan.render.bands import NAMES, inside_note, one_each_table
+from capplan.render.band_columns import end_keys, value_key, with_ends
+from capplan.render.bands import COUNTS, NAMES, inside_note, one_each_table
 from capplan.render.gpus_tables import (
     bounds_table,
     comparison_table,
@@ -20,11 +22,10 @@ from capplan.render.sizing import (
     WHY_NOT,
     kinds_table,
     levels_table,
-    months_table,
     proof_notes,
-    robustness_table,
     trade_table,
 )
+from capplan.render.sizing_moves import months_table, robustness_table
 from capplan.results.assumptions import Assumption
 from capplan.results.gpus import Bounds, GpusPlan, GpusResult
 from capplan.results.gpus import GpusInputs as Inputs
@@ -173,18 +174,33 @@ def _next(plan: GpusPlan, inputs: Inputs) -> list[str]:
 
 
 def _for_programs(result: GpusResult) -> Table:
-    """One row an accelerator."""
+    """One row an accelerator, with every limit's figure and the ends of all bands."""
+    limits = dict.fromkeys(
+        value_key(band) for plan in result.candidates for band in plan.bands
+        if band.figure not in COUNTS
+    )  # fmt: skip
+    rows = [_row(plan, list(limits)) for plan in result.candidates]
+    columns = [Column(name, name) for name in rows[0]]
+    return Table("plans", columns, [list(row.values()) for row in rows])
+
+
+def _row(plan: GpusPlan, limits: Sequence[str]) -> dict[str, Any]:
     names = [
         "hardware", "feasible", "binding", "binding_limit", "tp", "num_replicas", "num_gpus",
         "num_gpus_rounded", "concurrency", "usd_per_hour", "usd_per_million_output_tokens",
     ]  # fmt: skip
-    bounds = [field.name for field in fields(Bounds)]
-    beside = ["usd_per_month", "peak_power_w", "average_power_w"]
-    rows = [
-        [getattr(plan, name) for name in names]
-        + [plan.cost.usd_per_month if plan.cost else None]
-        + [getattr(plan.power, name) if plan.power else None for name in beside[1:]]
-        + [getattr(plan.bounds, name) if plan.bounds else None for name in bounds]
-        for plan in result.candidates
-    ]
-    return Table("plans", [Column(name, name) for name in [*names, *beside, *bounds]], rows)
+    row: dict[str, Any] = {name: getattr(plan, name) for name in names}
+    row["usd_per_month"] = plan.cost.usd_per_month if plan.cost else None
+    for name in ("peak_power_w", "average_power_w"):
+        row[name] = getattr(plan.power, name) if plan.power else None
+    values = {value_key(band): band.value for band in plan.bands}
+    row = with_ends(row | {key: values.get(key) for key in limits}, plan.bands, also=COUNTS)
+    for field in fields(Bounds):
+        value = getattr(plan.bounds, field.name) if plan.bounds else None
+        if not field.name.endswith("_band"):
+            row[field.name] = value
+            continue
+        keys = end_keys(field.name.removesuffix("_band"))
+        ends = (None, None) if value is None else (value.low, value.high)
+        row.update(zip(keys, ends, strict=True))
+    return row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
+from capplan.render.bands import GPUS, band_text, count_range, find_band
 from capplan.render.screen import Column, Table
 from capplan.render.sizing import WHY_NOT, limit_name
 from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, ServiceLevel
@@ -42,14 +43,17 @@ def bounds_table(plan: GpusPlan, inputs: Inputs) -> Table:
         f"{shows.tokens(replica.prefill_tokens_per_s)}"
     )
     rows = [
-        ("memory", bounds.num_gpus_memory, _why_memory(plan, bounds, replica)),
-        ("decode", bounds.num_gpus_decode, _why_decode(plan, inputs, replica)),
-        ("prefill", bounds.num_gpus_prefill, prefill),
-        ("combined", bounds.num_gpus_combined, _why_combined(inputs, replica)),
-    ]
+        ("memory", bounds.num_gpus_memory, None, _why_memory(plan, bounds, replica)),
+        ("decode", bounds.num_gpus_decode, bounds.num_gpus_decode_band,
+         _why_decode(plan, inputs, replica)),
+        ("prefill", bounds.num_gpus_prefill, bounds.num_gpus_prefill_band, prefill),
+        ("combined", bounds.num_gpus_combined, bounds.num_gpus_combined_band,
+         _why_combined(inputs, replica)),
+    ]  # fmt: skip
     columns = (
         Column("bound", "bound", lambda name: name + (" <-" if name == plan.binding else "")),
         Column("num_gpus", "GPUs", shows.count),
+        Column("num_gpus_band", "80 %\nband", count_range),
         Column("why", "why", right=False, prose=True),
     )
     columns = (Column("bound", "bound", columns[0].show, right=False), *columns[1:])
@@ -90,12 +94,14 @@ def tp_table(plan: GpusPlan) -> Table:
     columns = (
         Column("tp", "TP", shows.count),
         Column("num_gpus", "GPUs", shows.count),
+        Column("num_gpus_band", "80 %\nband", count_range),
         Column("verdict", "", right=False),
     )
     rows = [
         (
             option.tp,
             option.num_gpus,
+            option.num_gpus_band,
             "chosen: fewest GPUs" if option.tp == plan.tp else WHY_NOT.get(option.verdict, ""),
         )
         for option in plan.tp_options
@@ -120,6 +126,7 @@ def comparison_table(result: GpusResult) -> Table:
     columns = (
         Column("hardware", "accelerator", right=False),
         Column("num_gpus", "GPUs", shows.count),
+        Column("num_gpus_band", "80 %\nband", band_text),
         Column("tp", "TP", shows.count),
         Column("num_gpus_rounded", "with spare,\nwhole nodes", shows.count),
         Column("usd_per_hour", "cost\n$/hour", shows.money),
@@ -130,6 +137,7 @@ def comparison_table(result: GpusResult) -> Table:
         (
             plan.hardware,
             plan.num_gpus,
+            find_band(plan.bands, GPUS, "mean"),
             plan.tp,
             plan.num_gpus_rounded,
             plan.usd_per_hour,

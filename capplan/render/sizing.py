@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from capplan.render import shows
+from capplan.render.band_shares import shares_note, shares_text
+from capplan.render.bands import GPUS, count_range, durations, find_band, rates
 from capplan.render.screen import Column, Table
+from capplan.results.bands import Range
 from capplan.results.gpus import GpusResult, ServiceLevel
 
 if TYPE_CHECKING:  # bounds do not simulate, and are shown by way of this module too
@@ -14,7 +17,6 @@ if TYPE_CHECKING:  # bounds do not simulate, and are shown by way of this module
 
 MOST_KINDS = 12
 SECONDS_A_YEAR = 365.25 * 86_400
-BAR = 8  # columns of a bar, each way
 WHY_NOT = {
     "weights": "the weights do not fit",
     "kv_memory": "the KV pool does not hold one request",
@@ -76,6 +78,7 @@ def kinds_table(sizing: Sizing, several: bool, most: int = MOST_KINDS) -> Table:
         Column("bound_requests_per_s", "bound\nreq/s", shows.number),
         Column("requests_per_s", "sustains\nreq/s", shows.number),
         Column("num_gpus", "GPUs", shows.count),
+        Column("num_gpus_band", "80 %\nband", count_range),
         Column("num_gpus_rounded", "to buy", shows.count),
         Column("usd_per_hour", "$/hour", shows.money),
         Column("words", "", right=False, prose=True),
@@ -87,16 +90,36 @@ def kinds_table(sizing: Sizing, several: bool, most: int = MOST_KINDS) -> Table:
             kind.bound_requests_per_s,
             kind.sustained.requests_per_s if kind.sustained else None,
             kind.num_gpus,
+            kind.num_gpus_band,
             kind.num_gpus_rounded,
             kind.usd_per_hour,
             _words(kind, sizing),
         )
         for kind in shown
     ]
-    note = None
+    notes = []
     if len(sizing.kinds) > len(shown):
-        note = f"and {len(sizing.kinds) - len(shown):,} more; --json has all of them"
+        notes.append(f"and {len(sizing.kinds) - len(shown):,} more; --json has all of them")
+    notes += _sustained_note(shown)
+    note = "; ".join(notes) or None
     return Table("Kinds of replica, best first", columns, rows, note=note, in_tsv=False)
+
+
+def _sustained_note(kinds: Sequence[Kind]) -> list[str]:
+    """Of what is sustained: one line where the kinds share it, else a part for each."""
+    shares: dict[str, list[str]] = {}
+    for kind in kinds:
+        if kind.sustained is not None and kind.sustained.band is not None:
+            band, value = kind.sustained.band, kind.sustained.requests_per_s
+            share = shares_text(band.low / value, band.high / value)
+            shares.setdefault(share, []).append(kind_name(kind, kinds, several=True))
+    if len(shares) <= 1:
+        return [f"80 % band of what is sustained: {share}." for share in shares]
+    return [
+        "80 % bands of what is sustained: "
+        + "; ".join(f"{share} ({', '.join(names)})" for share, names in shares.items())
+        + "."
+    ]
 
 
 def kind_name(kind: Kind, kinds: Sequence[Kind], several: bool) -> str:
@@ -145,6 +168,7 @@ def trade_table(sizing: Sizing, several: bool) -> Table:
     columns = [
         Column("kind", "replica", right=False),
         Column("num_gpus", "GPUs", shows.count),
+        Column("num_gpus_band", "80 %\nband", count_range),
         Column("usd_per_hour", "$/hour", shows.money),
         Column("requests_per_s", "a replica\nreq/s", shows.number),
         Column("ttft_s", "TTFT", shows.duration),
@@ -155,6 +179,7 @@ def trade_table(sizing: Sizing, several: bool) -> Table:
         (
             " ".join(([each.hardware] if several else []) + _degrees(each)),
             each.num_gpus,
+            _count(each),
             each.usd_per_hour,
             each.requests_per_s,
             each.ttft_s,
@@ -163,70 +188,17 @@ def trade_table(sizing: Sizing, several: bool) -> Table:
         )
         for each in sizing.trade_offs
     ]
-    return Table("Cost against latency (nothing cheaper is sooner)", columns, rows, in_tsv=False)
-
-
-def robustness_table(result: GpusResult) -> Table:
-    """The count today, and when one thing is otherwise."""
-    sizing = result.sizing
-    assert sizing is not None
-    base = result.num_gpus or 0
-    columns = (
-        Column("what", "if", right=False),
-        Column("value", "is", right=False),
-        Column("num_gpus", "GPUs", shows.count),
-        Column("more", "against\ntoday", _signed),
-        Column("num_gpus_rounded", "to buy", shows.count),
-        Column("bar", "", right=False),
-    )
-    most = max((abs(v.num_gpus - base) for v in sizing.variations if v.num_gpus), default=0)
-    swings: dict[str, int] = {}
-    for each in sizing.variations:
-        moved = most + 1 if each.num_gpus is None else abs(each.num_gpus - base)
-        swings[each.what] = max(swings.get(each.what, 0), moved)
-    rows = [
-        (
-            each.what,
-            each.value,
-            each.num_gpus,
-            None if each.num_gpus is None else each.num_gpus - base,
-            each.num_gpus_rounded,
-            _bar(each.num_gpus, base, most),
-        )
-        for each in sorted(sizing.variations, key=lambda each: -swings[each.what])
+    named = [
+        (f"{row[0]} at {row[1]} GPUs", [b for b in each.bands if b.figure != GPUS])
+        for row, each in zip(rows, sizing.trade_offs, strict=True)
     ]
-    return Table("How the count moves, largest first", columns, rows, in_tsv=False)
+    title = "Cost against latency (nothing cheaper is sooner)"
+    return Table(title, columns, rows, note=shares_note(named), in_tsv=False)
 
 
-def _signed(value: int) -> str:
-    return f"{value:+,}" if value else "0"
-
-
-def _bar(num_gpus: int | None, base: int, most: int) -> str:
-    """A tornado: fewer to the left of the line, more to the right."""
-    if num_gpus is None:
-        return "no number is enough"
-    moved = num_gpus - base
-    length = round(BAR * abs(moved) / most) if most else 0
-    length = max(length, 1) if moved else 0
-    left = "█" * length if moved < 0 else ""
-    right = "█" * length if moved > 0 else ""
-    return f"{left:>{BAR}}│{right}"
-
-
-def months_table(sizing: Sizing) -> Table:
-    columns = (
-        Column("month", "month", lambda month: f"+{month}" if month else "today"),
-        Column("arrival_rate_per_s", "traffic", shows.rate),
-        Column("num_gpus", "GPUs", shows.count),
-        Column("num_gpus_rounded", "to buy", shows.count),
-        Column("usd_per_hour", "$/hour", shows.money),
-    )
-    rows = [
-        (m.month, m.arrival_rate_per_s, m.num_gpus, m.num_gpus_rounded, m.usd_per_hour)
-        for m in sizing.months
-    ]
-    return Table("As the traffic grows", columns, rows, in_tsv=False)
+def _count(each: TradeOff) -> Range | None:
+    band = find_band(each.bands, GPUS, "mean")
+    return None if band is None else Range(band.low, band.high)
 
 
 def proof_notes(result: GpusResult, rate_per_s: float) -> list[str]:
@@ -250,10 +222,11 @@ def proof_parts(result: GpusResult, rate_per_s: float) -> list[tuple[str, str]]:
     binding = limit_name(sustained.binding)
     whole = sustained.requests_per_s * proof.num_replicas
     text = (
-        f"A replica sustains {shows.rate(sustained.requests_per_s)} within all limits; {binding} "
-        f"fails at {shows.rate(sustained.fails_at_per_s)}. The fleet is sized for "
-        f"{shows.rate(whole)}, {shows.share(whole / rate_per_s - 1)} over the traffic; without "
-        f"limits it saturates at {shows.rate(proof.saturates_at_per_s)}."
+        f"A replica sustains {shows.rate(sustained.requests_per_s)}{_rates(sustained.band)} within "
+        f"all limits; {binding} fails at {shows.rate(sustained.fails_at_per_s)}. The fleet is "
+        f"sized for {shows.rate(whole)}, {shows.share(whole / rate_per_s - 1)} over the traffic; "
+        f"without limits it saturates at {shows.rate(proof.saturates_at_per_s)}"
+        f"{_rates(proof.saturates_band)}."
     )
     parts.append(("Headroom", text))
     if proof.loss is not None:
@@ -261,6 +234,11 @@ def proof_parts(result: GpusResult, rate_per_s: float) -> list[tuple[str, str]]:
     if sizing.availability is not None:
         parts.append(("Spares", _availability(sizing.availability)))
     return parts
+
+
+def _rates(band: Range | None) -> str:
+    """` (80 %: 5.5 to 20)`."""
+    return "" if band is None else f" (80 %: {rates(band.low, band.high)})"
 
 
 def _availability(found: Availability) -> str:
@@ -284,7 +262,7 @@ def _loss(loss: ReplicaLoss) -> str:
         True: "the others keep all limits",
         False: "the others miss: "
         + ", ".join(
-            f"{level.name} P{level.percentile:g} {_value(level.value_s)}"
+            f"{level.name} P{level.percentile:g} {_value(level.value_s)}{_ends(level.band)}"
             for level in loss.levels
             if not level.holds or level.value_s is None
         ),
@@ -292,8 +270,13 @@ def _loss(loss: ReplicaLoss) -> str:
     }[loss.holds]
     return (
         f"When one of {loss.num_replicas} replicas dies, spares included: {fate}, the longest "
-        f"first token took {shows.duration(loss.longest_ttft_s)}; then {then}."
+        f"first token took {shows.duration(loss.longest_ttft_s)}{_ends(loss.longest_ttft_band)}; "
+        f"then {then}."
     )
+
+
+def _ends(band: Range | None) -> str:
+    return "" if band is None else f" (80 %: {durations(band.low, band.high)})"
 
 
 def _value(value_s: float | None) -> str:

@@ -45,6 +45,14 @@ class ErrorBand:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """The ends of an error band, in the unit of the figure that it stands beside."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class BandedFigure:
     """A predicted figure with its band, and the cell of the table that the band is from.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from capplan.results.bands import BandedFigure
+from capplan.results.bands import BandedFigure, Range
 
 if TYPE_CHECKING:  # bounds do not simulate
     from capplan.results.sizing import Sizing, Sustained
@@ -56,12 +56,19 @@ class GpusInputs:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """GPUs that each limit alone asks for, and all of them together."""
+    """GPUs that each limit alone asks for, and all of them together.
+
+    Bands say how many it would be if replicas were as quick as throughput's band ends; memory
+    does not depend on that.
+    """
 
     num_gpus_memory: int
     num_gpus_decode: int
     num_gpus_prefill: int
     num_gpus_combined: int
+    num_gpus_decode_band: Range | None = None
+    num_gpus_prefill_band: Range | None = None
+    num_gpus_combined_band: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,7 @@ class TpOption:
     tp: int
     num_gpus: int | None
     verdict: str
+    num_gpus_band: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capplan.results.bands import ErrorBand
+from capplan.results.bands import BandedFigure, ErrorBand, Range
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One limit and what was simulated: the percentile with its 95 % interval.
+    """One limit and what was simulated: the percentile with its 95 % interval, and its error band.
 
     ``value_s`` is None where no request has the measure; ``kind`` is a class of the traffic.
     """
@@ -22,6 +22,7 @@ class Level:
     low_s: float | None
     high_s: float | None
     kind: str | None
+    band: Range | None = None
 
     @property
     def holds(self) -> bool:
@@ -49,6 +50,7 @@ class Sustained:
     goodput_fraction: float
     num_points: int
     num_requests: int
+    band: Range | None = None  # of requests_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class Kind:
     usd_per_hour: float | None
     peak_power_w: float | None
     e2e_s: float | None  # at the limits' percentile, at the sustained rate
+    num_gpus_band: Range | None = None
+    e2e_band: Range | None = None
 
     @property
     def simulated(self) -> bool:
@@ -105,6 +109,7 @@ class TradeOff:
     ttft_s: float
     tpot_s: float | None
     e2e_s: float
+    bands: tuple[BandedFigure, ...]  # of the GPUs and the latencies
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,7 @@ class ReplicaLoss:
     num_sent_again: int
     num_failed: int
     longest_ttft_s: float
+    longest_ttft_band: Range
     holds: bool | None  # the limits, from the recovery on; None: too few requests to tell
     levels: tuple[Level, ...]
 
@@ -140,6 +146,7 @@ class Proof:
     levels: tuple[Level, ...]
     goodput_fraction: float | None
     saturates_at_per_s: float
+    saturates_band: Range
     loss: ReplicaLoss | None
 
 
@@ -155,6 +162,7 @@ class Variation:
     value: str
     num_gpus: int | None
     num_gpus_rounded: int | None
+    num_gpus_band: Range | None  # None where the model's error is what is varied
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +174,7 @@ class Month:
     num_gpus: int
     num_gpus_rounded: int
     usd_per_hour: float | None
+    num_gpus_band: Range
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from capplan.planner.bands import gpus_band, latency_band
+from capplan.planner.bands import latency_band
 from capplan.planner.fleet import (
+    bought_band,
     fleet_availability,
     fleet_of,
     num_spares,
@@ -15,7 +16,7 @@ from capplan.planner.fleet import (
 )
 from capplan.planner.gpus import plan as bounds_of
 from capplan.planner.money import with_money_and_power
-from capplan.planner.simulated_bands import key_of
+from capplan.planner.sizing.banded import count_band, key_at
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.one_pool import OnePoolServing
 from capplan.planner.sizing.search import Search, Sized
@@ -81,12 +82,11 @@ def _bands(
     """Of the count by throughput alone, and of each limit's percentile at the planned rate."""
     candidate, kind = one.candidate, one.kind
     assert kind.num_replicas is not None
-    size = candidate.gpus_per_replica
     each_per_s = rate_per_s / kind.num_replicas
-    # Replicas were added, or more were got than the rate needs: the count is taken as needed.
-    carried = max(each_per_s, kind.sustained.requests_per_s if kind.sustained else 0.0)
-    found = [gpus_band(num_gpus, size, rate_per_s, carried, key_of(candidate.serving, 1.0))]
-    key = key_of(candidate.serving, each_per_s / candidate.saturation_per_s)
+    carried = kind.sustained.requests_per_s if kind.sustained else 0.0
+    counted = count_band(candidate, num_gpus, rate_per_s, carried)
+    found = [counted, bought_band(candidate.question, counted, candidate.gpus_per_replica)]
+    key = key_at(candidate, each_per_s)
     ttft_s = next((level.value_s for level in levels if level.key == "ttft"), None)
     for level in levels:
         statistic = f"P{level.percentile:g}" + (f" of {level.kind}" if level.kind else "")

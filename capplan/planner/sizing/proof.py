@@ -8,6 +8,12 @@ from typing import NamedTuple
 
 from capplan.planner.fleet import num_spares
 from capplan.planner.simulate import SimulateAnswer, SimulateQuestion, simulate_plan
+from capplan.planner.sizing.banded import (
+    banded_levels,
+    key_at,
+    latency_range,
+    throughput_range,
+)
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.course import Course
 from capplan.planner.sizing.parallel import run_all
@@ -134,9 +140,10 @@ def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
         num_measured=result.num_measured,
         busy_fraction=result.usage.busy_fraction,
         kv_used_fraction=result.usage.kv_used_fraction,
-        levels=proven.judged.levels,
+        levels=banded_levels(proven.judged.levels, candidate, search.demand.peak_per_s / num),
         goodput_fraction=proven.judged.goodput_fraction,
         saturates_at_per_s=num * candidate.saturation_per_s,
+        saturates_band=throughput_range(candidate, num * candidate.saturation_per_s),
         loss=loss,
     )
 
@@ -189,11 +196,13 @@ def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
     answer = fleet.run(settings, replace(course, from_s=settled_s))
     run, judged = answer.runs[0], fleet.judged(answer, settled_s)
     after = [record.ttft_s for record in run.records if record.finish_s >= at_s]
+    longest_s, each = max(after, default=0.0), rate / max(1, num - 1)
     return ReplicaLoss(
         num_replicas=num,
         num_sent_again=run.num_attempts - len(run.arrivals),
         num_failed=len(run.failed_at),
-        longest_ttft_s=max(after, default=0.0),
+        longest_ttft_s=longest_s,
+        longest_ttft_band=latency_range("ttft", 100.0, longest_s, None, key_at(candidate, each)),
         holds=judged.verdict == "holds",
-        levels=judged.levels,
+        levels=banded_levels(judged.levels, candidate, each),
     )

@@ -8,6 +8,7 @@ from capplan.performance.bands import band_for
 from capplan.planner.fleet import fleet_of
 from capplan.planner.question import Workload
 from capplan.planner.simulated_bands import key_of
+from capplan.planner.sizing.banded import count_range
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.objectives import usd_per_hour
@@ -38,7 +39,8 @@ def at_rates(best: Sized, aims: Search) -> tuple[Variation, ...]:
     found = []
     for factor in TRAFFIC:
         num = covers(sustained, need * factor)
-        found.append(_variation(candidate, "traffic", "traffic", f"{factor - 1:+.0%}", num))
+        other = _variation(candidate, "traffic", "traffic", f"{factor - 1:+.0%}", num)
+        found.append(_banded(other, candidate, need * factor, sustained.requests_per_s))
     for word, ratio in (("pessimistic", band.high_ratio), ("optimistic", band.low_ratio)):
         # As the count's band has it; never on the other side of today's count.
         num = whole_replicas(need / (sustained.requests_per_s * ratio))
@@ -71,9 +73,19 @@ def simulated(best: Sized, aims: Search) -> tuple[Variation, ...]:
     cases_of.append(("router", "router", "random", demand, blind))
     numbers = run_all(lambda case: _replicas(best.candidate, case[3], case[4]), cases_of)
     return tuple(
-        _variation(best.candidate, key, what, value, num)
-        for (key, what, value, _, _), num in zip(cases_of, numbers, strict=True)
+        _banded(_variation(best.candidate, key, what, value, num), best.candidate, other.peak_per_s)
+        for (key, what, value, other, _), num in zip(cases_of, numbers, strict=True)
     )
+
+
+def _banded(
+    variation: Variation, candidate: Candidate, rate_per_s: float, carried_per_s: float = 0.0
+) -> Variation:
+    """With the band of the count; without what a replica carries it is taken as needed."""
+    if variation.num_gpus is None:
+        return variation
+    band = count_range(candidate, variation.num_gpus, rate_per_s, carried_per_s)
+    return replace(variation, num_gpus_band=band)
 
 
 def _replicas(candidate: Candidate, demand: Demand, aims: Search) -> int | None:
@@ -99,9 +111,9 @@ def _variation(
     candidate: Candidate, key: str, what: str, value: str, num_replicas: int | None
 ) -> Variation:
     if num_replicas is None:
-        return Variation(key, what, value, None, None)
+        return Variation(key, what, value, None, None, None)
     fleet = fleet_of(candidate.question, num_replicas, candidate.gpus_per_replica)
-    return Variation(key, what, value, fleet.num_gpus, fleet.num_bought)
+    return Variation(key, what, value, fleet.num_gpus, fleet.num_bought, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +136,7 @@ def months(best: Sized, aims: Search, growth: Growth | None) -> tuple[Month, ...
         rate = aims.demand.peak_per_s * (1 + growth.per_month) ** month
         num = covers(sustained, rate)
         fleet = fleet_of(question, num, each)
-        found.append(
-            Month(month, rate, fleet.num_gpus, fleet.num_bought, usd_per_hour(question, fleet))
-        )
+        band = count_range(best.candidate, fleet.num_gpus, rate, sustained.requests_per_s)
+        bill = usd_per_hour(question, fleet)
+        found.append(Month(month, rate, fleet.num_gpus, fleet.num_bought, bill, band))
     return tuple(found)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from capplan.formulas import queueing
 from capplan.planner.fleet import fleet_of
 from capplan.planner.money import price_of
+from capplan.planner.sizing.banded import banded_sustained, count_range, whole_range
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.limits import Promise
@@ -186,15 +187,18 @@ def e2e_of(level_list: Sequence[Level], candidate: Candidate) -> float:
 def with_fleet(candidate: Candidate, num: int, sustained: Sustained, e2e_s: float) -> Kind:
     question = candidate.question
     fleet = fleet_of(question, num, candidate.gpus_per_replica)
+    rate, each = question.workload.arrival_rate_per_s, sustained.requests_per_s
     return replace(
         candidate.facts(),
-        sustained=sustained,
+        sustained=banded_sustained(sustained, candidate),
         num_replicas=num,
         num_gpus=fleet.num_gpus,
         num_gpus_rounded=fleet.num_bought,
         usd_per_hour=usd_per_hour(question, fleet),
         peak_power_w=peak_power_w(question, fleet),
         e2e_s=e2e_s,
+        num_gpus_band=count_range(candidate, fleet.num_gpus, rate, each),
+        e2e_band=whole_range(sustained.levels, e2e_s, candidate, each),
     )
 
 

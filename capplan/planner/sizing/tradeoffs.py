@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
+from capplan.planner.bands import latency_band
 from capplan.planner.fleet import fleet_of
+from capplan.planner.sizing.banded import count_band, key_at
 from capplan.planner.sizing.grid import rate_at
 from capplan.planner.sizing.objectives import usd_per_hour
 from capplan.planner.sizing.sample import Judged
@@ -48,10 +50,13 @@ def _least(one: Sized) -> int:
 
 
 def _trade_off(one: Sized, place: int, judged: Judged, need_per_s: float) -> TradeOff:
-    candidate = one.candidate
+    candidate, each = one.candidate, rate_at(place)
     num = _num_replicas(place, need_per_s)
     fleet = fleet_of(candidate.question, num, candidate.gpus_per_replica)
     values = {level.key: level.value_s for level in judged.levels}
+    ttft_s, e2e_s = values.get("ttft") or 0.0, e2e_of(judged.levels, candidate)
+    key, percentile = key_at(candidate, each), judged.levels[0].percentile
+    latencies = {"ttft": ttft_s, "tpot": values.get("tpot"), "e2e": e2e_s}
     return TradeOff(
         hardware=one.kind.hardware,
         tp=one.kind.tp,
@@ -60,8 +65,16 @@ def _trade_off(one: Sized, place: int, judged: Judged, need_per_s: float) -> Tra
         ep=one.kind.ep,
         num_gpus=fleet.num_gpus,
         usd_per_hour=usd_per_hour(candidate.question, fleet),
-        requests_per_s=rate_at(place),
-        ttft_s=values.get("ttft") or 0.0,
+        requests_per_s=each,
+        ttft_s=ttft_s,
         tpot_s=values.get("tpot"),
-        e2e_s=e2e_of(judged.levels, candidate),
+        e2e_s=e2e_s,
+        bands=(
+            count_band(candidate, fleet.num_gpus, need_per_s, each),
+            *(
+                latency_band(name, f"P{percentile:g}", percentile, value, ttft_s, key)
+                for name, value in latencies.items()
+                if value
+            ),
+        ),
     )

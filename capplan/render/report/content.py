@@ -34,11 +34,10 @@ from capplan.render.screen import Column, Table, assumption_table
 from capplan.render.sizing import (
     kinds_table,
     levels_table,
-    months_table,
     proof_parts,
-    robustness_table,
     trade_table,
 )
+from capplan.render.sizing_moves import months_table, robustness_table
 from capplan.results.gpus import GpusResult
 from capplan.results.report import Report, ReportText
 
