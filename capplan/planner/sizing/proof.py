@@ -196,7 +196,7 @@ def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
     answer = fleet.run(settings, replace(course, from_s=settled_s))
     run, judged = answer.runs[0], fleet.judged(answer, settled_s)
     after = [record.ttft_s for record in run.records if record.finish_s >= at_s]
-    longest_s, each = max(after, default=0.0), rate / max(1, num - 1)
+    longest_s, each = max(after, default=0.0), fleet.search.demand.peak_per_s / max(1, num - 1)
     return ReplicaLoss(
         num_replicas=num,
         num_sent_again=run.num_attempts - len(run.arrivals),
