@@ -52,6 +52,18 @@ def with_bands(bounds: Bounds, replica: Replica, band: ErrorBand, gpus: BandedFi
     )
 
 
+def counted_as_given(bounds: Bounds, replica: Replica, band: ErrorBand) -> BandedFigure:
+    """Where the user has measured what a replica makes, only its prefill is a prediction."""
+    rate, per_s = replica.question.workload.arrival_rate_per_s, replica.prefill_requests_per_s
+    least = max(_memory_replicas(replica), _decode_replicas(replica))
+
+    def count(times_as_quick: float) -> int:
+        return max(least, capacity.units_needed(rate, per_s * times_as_quick)) * replica.tp
+
+    limits = (count(band.high_ratio), count(band.low_ratio))
+    return BandedFigure.between("num_gpus", "mean", bounds.num_gpus_combined, limits, band)
+
+
 def _bounds(replica: Replica, best: MeanStep) -> Bounds:
     question, tp = replica.question, replica.tp
     rate = question.workload.arrival_rate_per_s
@@ -83,7 +95,7 @@ def _decode_replicas(replica: Replica, times_as_quick: float = 1.0) -> int:
     measured = question.fleet.replica_output_tokens_per_s
     if measured is not None:
         demand = workload.arrival_rate_per_s * workload.output_tokens
-        return capacity.units_needed(demand, measured * times_as_quick)
+        return capacity.units_needed(demand, measured)
     # The first token comes out of the prefill.
     demand = workload.arrival_rate_per_s * (workload.output_tokens - 1)
     made = decode_tokens_per_s(replica) * times_as_quick

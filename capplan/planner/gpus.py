@@ -12,6 +12,7 @@ from capplan.planner.bounds import (
     Sizing,
     binding_of,
     concurrency_at_limits,
+    counted_as_given,
     decode_tokens_per_s,
     most_requests_per_s,
     size,
@@ -181,6 +182,9 @@ def _counted(question: Question, sizing: Sizing) -> BandedFigure:
     bounds, best = sizing.bounds, sizing.best_step
     assert bounds is not None
     assert best is not None
+    if question.fleet.replica_output_tokens_per_s is not None:
+        band = band_for("throughput", _key(question, sizing.tp, 1.0))
+        return counted_as_given(bounds, sizing.replica, band)
     most, rate = most_requests_per_s(question, best), question.workload.arrival_rate_per_s
     return gpus_band(
         bounds.num_gpus_combined, sizing.tp, rate, most, _key(question, sizing.tp, 1.0),

@@ -18,7 +18,8 @@ NAMES = {
     "step": "step", THROUGHPUT: "output tok/s", SERVED: "served req/s", GOODPUT: "goodput req/s",
     GPUS: "GPUs", TO_BUY: "GPUs to get",
 }  # fmt: skip
-RATES, COUNTS = (THROUGHPUT, SERVED, GOODPUT), (GPUS, TO_BUY)
+SECOND_HALF = "served_per_s"  # of the arrivals of a run
+RATES, COUNTS = (THROUGHPUT, SERVED, GOODPUT, SECOND_HALF), (GPUS, TO_BUY)
 # Whose band each takes, and whose words are said once.
 _MAIN = {
     "itl": "tpot", "e2e": "tpot", "step": "tpot", "queue": "ttft", SERVED: THROUGHPUT,
@@ -40,7 +41,7 @@ def band_text(band: BandedFigure) -> str:
     if band.figure not in RATES:
         return durations(band.low, band.high)
     if band.low == band.high:
-        return "as offered"  # far from full
+        return "as offered" if band.value else "0"  # far from full
     return rates(band.low, band.high)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from capplan.render.band_columns import with_ends
+from capplan.render.bands import SECOND_HALF, THROUGHPUT, find_band
 from capplan.render.screen import Column, Table
+from capplan.results.bands import BandedFigure
 from capplan.results.simulate import SimulateInputs, SimulateResult
 
 
@@ -38,10 +41,20 @@ def for_programs(result: SimulateResult, inputs: SimulateInputs) -> Table:
         row[f"{latency.key}_mean_s"] = latency.mean_s
         for percentile in latency.percentiles:
             row[f"{latency.key}_{column_name(percentile.percentile)}_s"] = percentile.value_s
-    row = with_ends(row, result.bands)
+    row = with_ends(row, [*result.bands, *_served(result)], also=(SECOND_HALF,))
     return Table("simulation", [Column(name, name) for name in row], [list(row.values())])
 
 
 def column_name(percentile: float) -> str:
     """`p99`, `p99_9`."""
     return f"p{percentile:g}".replace(".", "_")
+
+
+def _served(result: SimulateResult) -> list[BandedFigure]:
+    """What was served over the second half of the arrivals errs as the whole run's throughput."""
+    tokens = find_band(result.bands, THROUGHPUT, "mean")
+    if tokens is None:
+        return []
+    served, share = result.saturation.served_per_s, 1 / tokens.value
+    low, high = (served * share * end for end in (tokens.low, tokens.high))
+    return [replace(tokens, figure=SECOND_HALF, value=served, low=low, high=high)]
