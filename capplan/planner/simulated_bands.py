@@ -49,9 +49,7 @@ def simulated_bands(
     is_held = num_users is None and not result.saturation.saturated
     fullness = used if is_held else None
     tokens = throughput_band(result.output_tokens_per_s, fullness, key)
-    found.append(tokens)
-    if result.requests_per_s:
-        found.append(throughput_band(result.requests_per_s, fullness, key, "requests_per_s"))
+    found += [tokens, throughput_band(result.requests_per_s, fullness, key, "requests_per_s")]
     if yardstick is not None and result.goodput is not None:
         share = (tokens.low / tokens.value, tokens.high / tokens.value)
         found.append(_goodput(result, runs, yardstick, key, share))

@@ -89,7 +89,7 @@ def band_table(bands: Sequence[BandedFigure], statistics: Sequence[str]) -> Tabl
         Column("rows", "measured\nrows", shows.count),
     )
     rows = []
-    for figure in dict.fromkeys(band.figure for band in bands):
+    for figure in dict.fromkeys(band.figure for band in bands if band.value):
         found = [find_band(bands, figure, statistic) for statistic in statistics]
         behind = next((band.rows for band in found if band is not None), None)
         if behind is not None:
