@@ -1,10 +1,11 @@
 """The tables of docs/accuracy.md from measured rows.
 
-usage: python benchmarks/accuracy_tables.py MEASURED.csv [--write]
+usage: python benchmarks/accuracy_tables.py MEASURED.csv [--left-out STEM] [--write]
 
 Predicts every row of the core and prints coverage and errors as markdown: against the targets and
-by GPU, engine, TP, dense or experts, weight format, workload. `--write` puts them between the
-marks of docs/accuracy.md.
+by GPU, engine, TP, dense or experts, weight format, workload. `--left-out` adds the errors of rows
+that the fit did not see (STEM-generation.csv and STEM-model.csv of fit_performance.py). `--write`
+puts all of it between the marks of docs/accuracy.md.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from error_bands import read_predictions
+
 from capplan.accuracy.engines import engine_of
 from capplan.accuracy.measured import MeasuredRun, read_measured
-from capplan.accuracy.predict import predict_all
+from capplan.accuracy.predict import Prediction, predict_all
 from capplan.accuracy.report import cell
 from capplan.accuracy.score import Pair, grouped, pairs_of, targets, unpredicted
 from capplan.accuracy.settings import settings_of
@@ -92,9 +95,26 @@ def tables(rows: Sequence[Sequence[Pair]]) -> Iterable[str]:
                 yield from (line(name, errors) for name, errors in found)
 
 
+def left_out(runs: Sequence[MeasuredRun], stem: Path) -> Iterable[str]:
+    """Against the targets with the row's own source and generation, or model, out of the fit."""
+    for kind in ("generation", "model"):
+        known = read_predictions(stem.with_name(f"{stem.name}-{kind}.csv"))
+        rows = [pairs_of(run, Prediction(run.id, known.get(run.id, {}), None, ())) for run in runs]
+        yield f"\n{HEAD.format(f'its source x {kind} left out')}"
+        for name, some in (("", rows), *_parts(rows)):
+            for target in targets(some):
+                yield line(f"{target.errors.name}{name}", target.errors)
+
+
+def _parts(rows: Sequence[Sequence[Pair]]) -> Iterable[tuple[str, Sequence[Sequence[Pair]]]]:
+    for ffn in ("dense", "experts"):
+        yield f", {ffn}", [row for row in rows if row and cell(row[0].run, "ffn") == ffn]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("measured", type=Path)
+    parser.add_argument("--left-out", type=Path, metavar="STEM")
     parser.add_argument("--write", action="store_true", help="into docs/accuracy.md")
     arguments = parser.parse_args()
     runs = [run for run in read_measured(arguments.measured) if run.columns.get("core") == "1"]
@@ -107,6 +127,7 @@ def main() -> None:
         f"{done:,} of {len(runs):,} rows predicted ({done / len(runs):.1%}), "
         f"{1e3 * spent / len(runs):.0f} ms a row on this machine.\n",
         *tables(rows),
+        *(left_out(runs, arguments.left_out) if arguments.left_out else ()),
     ]
     text += [
         f"\n{e.num_rows} rows: {e.reason} ({e.example})" for e in unpredicted(runs, predictions)

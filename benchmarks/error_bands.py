@@ -1,16 +1,16 @@
 """The table of error bands from measured rows, and whether held-out rows fall inside.
 
-usage: python benchmarks/error_bands.py MEASURED.csv [--predictions CSV] [--write]
+usage: python benchmarks/error_bands.py MEASURED.csv --predictions CSV [CSV...] [--write]
 
-Each row of the core is predicted, and log(measured / predicted) is taken for each figure. With
-`--predictions` (`id` and the metric columns, every row predicted by constants that were fitted
-without its source and generation) each row counts half by either: a new row has more like it in
-the fit than cross-validation leaves, and less than a row that was fitted.
+`--predictions` are `id` and the metric columns: every row of the core predicted by constants that
+were fitted without it (fit_performance.py --left-out: without its source and generation, and
+without its source and model; each counts half). log(measured / predicted) is taken for each figure.
 
 A kind of rows (a cell) has two spreads, below and above: where the middle two thirds end, drawn
 towards those of the next wider kind as far as few independent units (source x GPU generation)
-stand behind the cell. All spreads of a figure are then stretched by one factor: so far that four
-of five rows fall inside bands that were made without the row's own unit.
+stand behind the cell. The spreads of a figure are then stretched, each class of rows (dense or
+experts, load) by a factor: so far that four of five rows of the class fall inside bands that were
+made without the row's own unit. One factor for all would widen the classes that are well known.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import json
 import math
 import pickle
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ from pathlib import Path
 from capplan.accuracy.client_metrics import quantile
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import METRICS, MeasuredRun, read_measured
-from capplan.accuracy.predict import Prediction, predict
+from capplan.accuracy.predict import Prediction
 from capplan.accuracy.score import THROUGHPUT, TPOT, TTFT, TTFT_P99, first_of, pairs_of
 from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
@@ -64,11 +64,10 @@ class Ratio:
     unit: tuple[str, str]  # source, generation: kept out together
     value: float
     row: str = ""
-    is_left_out: bool = False  # predicted by constants fitted without its unit
 
 
-def ratios_of(run: MeasuredRun, prediction: Prediction, *, is_left_out: bool) -> list[Ratio]:
-    """Of one row; none where it cannot be predicted."""
+def ratios_of(run: MeasuredRun, predictions: Iterable[Prediction]) -> list[Ratio]:
+    """Of one row under each of its predictions; none where it cannot be predicted."""
     try:
         settings, load = settings_of(run), load_of(run)
         # A rate that was raised until limits were met is as high as it can be.
@@ -79,23 +78,19 @@ def ratios_of(run: MeasuredRun, prediction: Prediction, *, is_left_out: bool) ->
     gpus = settings.tp * settings.pp * settings.dp
     scheduler = settings.engine.scheduler
     key = band_key(settings.model, settings.hardware, scheduler, gpus, used)
-    pairs = pairs_of(run, prediction)
     unit = (run.columns.get("source_group", ""), key.architecture)
     found = []
-    for figure, (columns, workloads) in FIGURES.items():
-        pair = first_of(pairs, columns) if run.workload in workloads else None
-        if pair is not None and pair.predicted:
-            ratio = pair.measured / pair.predicted
-            found.append(Ratio(figure, key, unit, ratio, run.id, is_left_out))
+    for pairs in (pairs_of(run, prediction) for prediction in predictions):
+        for figure, (columns, workloads) in FIGURES.items():
+            pair = first_of(pairs, columns) if run.workload in workloads else None
+            if pair is not None and pair.predicted:
+                found.append(Ratio(figure, key, unit, pair.measured / pair.predicted, run.id))
     return found
 
 
-def _one(job: tuple[MeasuredRun, dict[str, float] | None]) -> list[Ratio]:
-    run, left_out = job
-    found = ratios_of(run, predict(run), is_left_out=False)
-    if left_out is not None:
-        found += ratios_of(run, Prediction(run.id, left_out, None, ()), is_left_out=True)
-    return found
+def _one(job: tuple[MeasuredRun, list[dict[str, float]]]) -> list[Ratio]:
+    run, predictions = job
+    return ratios_of(run, [Prediction(run.id, found, None, ()) for found in predictions])
 
 
 def spreads_of(ratios: Sequence[Ratio]) -> Spreads:
@@ -125,13 +120,27 @@ def spreads_of(ratios: Sequence[Ratio]) -> Spreads:
     return found
 
 
-def table_of(spreads: dict[Figure, Spreads], stretch: dict[Figure, float]) -> BandTable:
+Class = tuple[bool | None, bool | None]  # experts, load
+Stretches = dict[Class, float]
+
+
+def stretch_of(stretches: Stretches, kind: Kind) -> float:
+    """Of a cell: its class's, or where it holds several classes the widest of theirs."""
+    _, _, experts, _, loaded = kind
+    return max(
+        stretch
+        for (has_experts, is_loaded), stretch in stretches.items()
+        if experts in (None, has_experts) and loaded in (None, is_loaded)
+    )
+
+
+def table_of(spreads: dict[Figure, Spreads], stretches: dict[Figure, Stretches]) -> BandTable:
     cells = [
         BandCell(
             figure=figure, architecture=kind[0], engine=kind[1], experts=kind[2],
             several_gpus=kind[3], loaded=kind[4], rows=rows,
-            low=round(max(1 / MOST, math.exp(stretch[figure] * below)), 3),
-            high=round(min(MOST, math.exp(stretch[figure] * above)), 3),
+            low=round(max(1 / MOST, math.exp(stretch_of(stretches[figure], kind) * below)), 3),
+            high=round(min(MOST, math.exp(stretch_of(stretches[figure], kind) * above)), 3),
         )
         for figure, kinds_of in spreads.items()
         for kind, (below, above, rows) in kinds_of.items()
@@ -139,10 +148,10 @@ def table_of(spreads: dict[Figure, Spreads], stretch: dict[Figure, float]) -> Ba
     return BandTable(coverage=COVERAGE, sources=("measured runs",), cells=tuple(cells))
 
 
-Tested = tuple[Ratio, float, float]  # with the spreads of a table made without its unit
+Tested = tuple[Ratio, float, float]  # with the band of a table made without its unit
 
 
-def held_out(ratios: Sequence[Ratio]) -> list[Tested]:
+def held_out(ratios: Sequence[Ratio]) -> list[tuple[Ratio, Kind, float, float]]:
     """Each row with the spreads of its kind among the other units."""
     found = []
     for unit in sorted({ratio.unit for ratio in ratios}):
@@ -150,16 +159,33 @@ def held_out(ratios: Sequence[Ratio]) -> list[Tested]:
         for ratio in ratios:
             if ratio.unit == unit:
                 kind = next(kind for kind in kinds(ratio.key) if kind in spreads)
-                found.append((ratio, *spreads[kind][:2]))
+                found.append((ratio, kind, *spreads[kind][:2]))
     return found
 
 
-def covered(tested: Sequence[Tested], stretch: float) -> float:
-    inside = sum(
+def covered(tested: Iterable[Tested], stretch: float = 1.0) -> float:
+    inside = [
         stretch * below <= math.log(ratio.value) <= stretch * above
         for ratio, below, above in tested
-    )
-    return inside / len(tested)
+    ]
+    return sum(inside) / len(inside)
+
+
+def stretches_of(tested: Sequence[tuple[Ratio, Kind, float, float]]) -> Stretches:
+    """For each class of rows the least that covers; a class of few units leans on all rows."""
+    found: Stretches = {}
+    whole = _least([(ratio, *spread) for ratio, _, *spread in tested])  # type: ignore[misc]
+    for experts, loaded in itertools.product((False, True), repeat=2):
+        of = [t for t in tested if (t[0].key.experts, t[0].key.loaded) == (experts, loaded)]
+        units = len({ratio.unit for ratio, *_ in of})
+        own = _least([(ratio, *spread) for ratio, _, *spread in of]) if of else whole  # type: ignore[misc]
+        share = units / (units + PRIOR_UNITS)
+        found[experts, loaded] = share * own + (1 - share) * whole
+    return found
+
+
+def _least(tested: Sequence[Tested]) -> float:
+    return next((by for by in STRETCHES if covered(tested, by) >= COVERAGE), STRETCHES[-1])
 
 
 def _kind(ratio: Ratio) -> str:
@@ -171,11 +197,11 @@ def _kind(ratio: Ratio) -> str:
     return describe(cell)
 
 
-def report(name: str, tested: Sequence[Tested], stretch: float) -> None:
-    lows = sorted(math.exp(stretch * below) - 1 for _, below, _ in tested)
-    highs = sorted(math.exp(stretch * above) - 1 for *_, above in tested)
+def report(name: str, tested: Sequence[Tested]) -> None:
+    lows = sorted(math.exp(below) - 1 for _, below, _ in tested)
+    highs = sorted(math.exp(above) - 1 for *_, above in tested)
     print(
-        f"{name:48}{len(tested):6}{covered(tested, stretch):9.1%}"
+        f"{name:48}{len(tested):6}{covered(tested):9.1%}"
         f"{quantile(lows, 0.5):+9.1%}{quantile(highs, 0.5):+9.1%}"
     )
 
@@ -208,52 +234,56 @@ def read_predictions(path: Path) -> dict[str, dict[str, float]]:
         }
 
 
+def gathered(measured: Path, predictions: Sequence[Path]) -> list[Ratio]:
+    """The ratios of all core rows that are not suspect."""
+    runs = [
+        run
+        for run in read_measured(measured)
+        if run.columns.get("core", "1") == "1" and run.columns.get("suspect") != "1"
+    ]
+    known = [read_predictions(path) for path in predictions]
+    jobs = [(run, [found[run.id] for found in known if run.id in found]) for run in runs]
+    with ProcessPoolExecutor() as pool:
+        return list(itertools.chain.from_iterable(pool.map(_one, jobs, chunksize=20)))
+
+
+GROUPS: tuple[Callable[[Ratio], str], ...] = (
+    _kind,
+    lambda ratio: ratio.key.architecture,
+    lambda ratio: ratio.key.engine,
+)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("measured", type=Path)
-    parser.add_argument("--predictions", type=Path)
+    parser.add_argument("--predictions", type=Path, nargs="+", required=True)
     parser.add_argument("--write", action="store_true", help="write the table into the package")
     parser.add_argument("--keep", type=Path, help="keep the ratios in a file, for another try")
     arguments = parser.parse_args()
     if arguments.keep and arguments.keep.exists():
         ratios = pickle.loads(arguments.keep.read_bytes())
     else:
-        runs = [
-            run
-            for run in read_measured(arguments.measured)
-            if run.columns.get("core", "1") == "1" and run.columns.get("suspect") != "1"
-        ]
-        known = read_predictions(arguments.predictions) if arguments.predictions else None
-        jobs = [(run, known.get(run.id, {}) if known is not None else None) for run in runs]
-        with ProcessPoolExecutor() as pool:
-            ratios = list(itertools.chain.from_iterable(pool.map(_one, jobs, chunksize=20)))
+        ratios = gathered(arguments.measured, arguments.predictions)
         if arguments.keep:
             arguments.keep.write_bytes(pickle.dumps(ratios))
     spreads: dict[Figure, Spreads] = {}
-    stretch: dict[Figure, float] = {}
+    stretches: dict[Figure, Stretches] = {}
     print(f"{'held-out rows of':48}{'rows':>6}{'inside':>9}{'low':>9}{'high':>9}")
     for figure in FIGURES:
         own = [ratio for ratio in ratios if ratio.figure == figure]
-        tested = held_out(own)
-        spreads[figure] = spreads_of(own)
-        stretch[figure] = next(
-            (by for by in STRETCHES if covered(tested, by) >= COVERAGE), STRETCHES[-1]
-        )
-        report(figure, tested, stretch[figure])
-        for is_left_out in sorted({ratio.is_left_out for ratio in own}):
-            some = [entry for entry in tested if entry[0].is_left_out is is_left_out]
-            report(f"  {'cross-validated' if is_left_out else 'as fitted'}", some, stretch[figure])
-        for name in sorted({_kind(ratio) for ratio in own}):
-            some = [entry for entry in tested if _kind(entry[0]) == name]
-            report(f"  {name}", some, stretch[figure])
-        for name in sorted({ratio.key.architecture for ratio in own}):
-            some = [entry for entry in tested if entry[0].key.architecture == name]
-            report(f"  {name}", some, stretch[figure])
-        for name in sorted({ratio.key.engine for ratio in own}):
-            some = [entry for entry in tested if entry[0].key.engine == name]
-            report(f"  {name}", some, stretch[figure])
+        kept_out = held_out(own)
+        spreads[figure], stretches[figure] = spreads_of(own), stretches_of(kept_out)
+        tested: list[Tested] = []
+        for ratio, kind, below, above in kept_out:
+            by = stretch_of(stretches[figure], kind)
+            tested.append((ratio, by * below, by * above))
+        report(figure, tested)
+        for group_of in GROUPS:
+            for name in sorted({group_of(ratio) for ratio in own}):
+                report(f"  {name}", [entry for entry in tested if group_of(entry[0]) == name])
     if arguments.write:
-        write(table_of(spreads, stretch), arguments.measured.name)
+        write(table_of(spreads, stretches), arguments.measured.name)
         print(f"wrote {FILE}")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
-from fit_performance import Problem, fit, is_common
-from performance_params import Name, World
+from performance_fit import Problem, Theta, fit
+from performance_params import World, is_common
 from performance_rows import Evaluator
 
 from capplan.performance.attention_time import AttentionCosts
@@ -89,33 +90,31 @@ LIMITS = {
 }
 
 
-class _Changed:
+class _Changed(Evaluator):
     """An evaluator whose models lack a term."""
 
     def __init__(self, evaluator: Evaluator, change: Change) -> None:
-        self.rows = evaluator.rows
-        self._evaluator, self._change = evaluator, change
+        super().__init__(evaluator.rows)
+        self._change = change
 
-    def sums(self, world: World) -> np.ndarray:
-        return self._evaluator.sums(world, self._change)
+    def sums(self, world: World, change: Change | None = None) -> np.ndarray:
+        return super().sums(world, change or self._change)
 
 
-def ablate(
-    evaluator: Evaluator, problem: Problem, spread: dict[Name, float], theta: dict[Name, float]
-) -> None:
+def ablate(problem: Problem, spread: Theta, theta: Theta) -> None:
     """Refits from the full model's parameters, two steps each; in-sample medians."""
     use = ~problem.suspect
     print(f"{'without':42s}  TPOT  throughput  TTFT")
-    _line("the full model", problem, problem.errors(evaluator.sums(World(theta))))
+    _line("the full model", problem, problem.errors(theta))
     for title, keep in LIMITS.items():
         kept = {name: sigma for name, sigma in spread.items() if keep(name)}
         start = {name: theta[name] for name in kept}
-        found = fit(evaluator, problem, kept, start, use, steps=2) if kept else {}
-        _line(title, problem, problem.errors(evaluator.sums(World(found))))
+        found = fit(problem, kept, start, use, steps=2) if kept else {}
+        _line(title, problem, problem.errors(found))
     for title, change in TERMS.items():
-        changed = _Changed(evaluator, change)
-        found = fit(changed, problem, spread, theta, use, steps=2)  # type: ignore[arg-type]
-        _line(title, problem, problem.errors(changed.sums(World(found))))
+        changed = copy(problem)
+        changed.evaluator = _Changed(problem.evaluator, change)
+        _line(title, problem, changed.errors(fit(changed, spread, theta, use, steps=2)))
 
 
 def _line(title: str, problem: Problem, errors: np.ndarray) -> None:

@@ -1,8 +1,9 @@
 """Parameters of the step model that measured runs may move, with their priors.
 
 Every parameter is the logarithm of a factor on what kernels or a first guess say; the ridge pulls
-it to nought. Factors of one kind have a part common to all accelerators and a part of their own,
-so that an accelerator without rows takes the common one.
+it to nought. Factors of one kind are sums over levels: a part common to all accelerators, for
+experts one of the kernel family, and a part of the generation's own where that paid on rows left
+out. An accelerator without rows takes the common parts.
 """
 
 from __future__ import annotations
@@ -19,24 +20,27 @@ from capplan.performance.step import StepModel
 from capplan.specs.architecture import ArchitectureSpec, KernelServing, Serving, architecture_of
 from capplan.specs.tensors import tensor_format, tensors_of
 
-# (kind, whose, which): ("arch", "Hopper", "launch"), ("moe", ("Hopper", "triton", "bf16"), ...).
+# (kind, whose, which): ("arch", "Hopper", "link"), ("moe", ("Hopper", "triton", "bf16"), ...),
+# ("moe", "triton", ...) of a family, ("fmt", "fp8", ...) of a format, "*" of all.
 Name = tuple[str, object, str]
 
-# Spread of the priors, of natural logarithms; common part and own part.
+ARCHITECTURE = ("fixed", "attention", "prefill", "latency", "launch", "link")
+KERNEL = ("compute", "bandwidth", "fixed")
+# Spread of the priors, of natural logarithms. Which parts there are and how wide was chosen by
+# the errors of rows left out (performance_folds.py): a part that bought nothing there is none.
 COMMON = {
     "arch": {"fixed": 0.3, "attention": 0.1, "prefill": 0.08, "latency": 0.6, "launch": 0.4,
              "link": 0.2},
     "moe": {"compute": 0.3, "bandwidth": 0.1, "fixed": 0.35},
     "fmt": {"compute": 0.12, "bandwidth": 0.06, "fixed": 0.35},
 }  # fmt: skip
+FAMILY = {"moe": {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35}}
 OWN = {
-    "arch": {"fixed": 0.3, "attention": 0.1, "prefill": 0.08, "latency": 0.35, "launch": 0.4,
-             "link": 0.15},
-    "moe": {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35},
+    "arch": {"link": 0.15},
+    "moe": {"compute": 0.6, "bandwidth": 0.3, "fixed": 0.7},
     "fmt": {"compute": 0.12, "bandwidth": 0.06, "fixed": 0.25},
-    "eng": {"step": 0.7, "sequence": 0.8, "launch_per_layer": 0.7, "fixed_factor": 0.3,
-            "front_end": 0.7, "prompt_token": 0.7},
-}  # fmt: skip
+    "eng": {"step": 0.35, "sequence": 0.4, "front_end": 0.35, "prompt_token": 0.35},
+}
 LINK = 0.8  # of the bus bandwidth of the largest messages
 # First guesses for an engine family: step ms, sequence us, launch a layer ms, front end ms.
 ENGINES = {
@@ -68,6 +72,8 @@ class Owners:
             return kind == "arch" or (kind == "moe" and self.moe is not None)
         if kind == "fmt" and isinstance(whose, str):
             return self.fmt[1] == whose
+        if kind == "moe" and isinstance(whose, str):
+            return self.moe is not None and self.moe[1] == whose
         return getattr(self, kind) == whose
 
 
@@ -77,26 +83,26 @@ class World:
     def __init__(self, theta: dict[Name, float] | None = None) -> None:
         self.theta = theta or {}
 
-    def factor(self, kind: str, common: object, own: object, which: str) -> float:
-        total = self.theta.get((kind, common, which), 0.0) + self.theta.get((kind, own, which), 0.0)
-        return math.exp(total)
+    def factor(self, kind: str, which: str, *levels: object) -> float:
+        return math.exp(sum(self.theta.get((kind, level, which), 0.0) for level in levels))
 
     def architecture(self, spec: ArchitectureSpec) -> ArchitectureSpec:
         """A generation with corrections by these parameters, and none other."""
         stem = spec.name
-        plain = {w: self.factor("arch", "*", stem, w) for w in OWN["arch"]}
+        plain = {w: self.factor("arch", w, "*", stem) for w in ARCHITECTURE}
         serving = Serving(
             **plain | {"link": min(1.0, LINK * plain["link"])},
             products={
-                fmt: KernelServing(
-                    **{w: self.factor("fmt", fmt, (stem, fmt), w) for w in OWN["fmt"]}
-                )
+                fmt: KernelServing(**{w: self.factor("fmt", w, fmt, (stem, fmt)) for w in KERNEL})
                 for fmt in spec.products
             },
             experts={
                 family: {
                     fmt: KernelServing(
-                        **{w: self.factor("moe", "*", (stem, family, fmt), w) for w in OWN["moe"]}
+                        **{
+                            w: self.factor("moe", w, "*", family, (stem, family, fmt))
+                            for w in KERNEL
+                        }
                     )
                     for fmt in table
                 }
@@ -153,6 +159,12 @@ class World:
         )  # fmt: skip
 
 
+def is_common(name: Name) -> bool:
+    """Whether a parameter is of all accelerators."""
+    kind, whose, _ = name
+    return whose == "*" or (kind in ("fmt", "moe") and isinstance(whose, str))
+
+
 def owners_of(settings: RunSettings, overheads: EngineOverheads) -> Owners:
     """The parameters that a deployment's step times depend on."""
     spec = architecture_of(settings.hardware.architecture)
@@ -180,6 +192,8 @@ def parameters(owners: Iterable[Owners]) -> dict[Name, float]:
         spread["moe", "*", which] = sigma
     for fmt in sorted({o.fmt[1] for o in found}):
         spread |= {("fmt", fmt, which): sigma for which, sigma in COMMON["fmt"].items()}
+    for family in sorted({o.moe[1] for o in found if o.moe}):
+        spread |= {("moe", family, which): sigma for which, sigma in FAMILY["moe"].items()}
     for kind, table in OWN.items():
         for whose in sorted({getattr(o, kind) for o in found} - {None}):
             spread |= {(kind, whose, which): sigma for which, sigma in table.items()}
