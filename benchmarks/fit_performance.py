@@ -2,7 +2,8 @@
 
     python benchmarks/fit_performance.py MEASURED.csv            fit on all core rows, report
         --rounds N        emulations, with four Gauss-Newton steps after each (default 2)
-        --keep FILE       keep the emulated rows and the fit, for another try from there
+        --keep FILE       keep the emulated rows and the fit, for another try from there; with
+                          --rounds 0 on the same rows
         --cross-validate  leave out each source x generation, and each source x model
         --left-out STEM   emulate rows left out, into STEM-generation.csv and STEM-model.csv
         --ablate          what each term buys: refits without it
@@ -55,6 +56,10 @@ BREAKDOWNS: dict[str, Callable[[Row], str]] = {
 }
 
 
+def priors(problem: Problem) -> Theta:
+    return parameters(row.owners for row in problem.rows)
+
+
 def steering(problem: Problem) -> np.ndarray:
     """The figures of rows that steer the fit in full."""
     rows = [problem.rows[at] for at in problem.at]
@@ -93,20 +98,19 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     runs = core_rows(options.measured)
-    theta: Theta = {}
+    problem, theta = None, {}
     if options.keep and options.keep.exists():
         problem, theta = pickle.loads(options.keep.read_bytes())
-        theta = fit(
-            problem, parameters(row.owners for row in problem.rows), theta, ~problem.suspect
-        )
-    else:
-        for _ in range(options.rounds):
-            problem = Problem(Evaluator(traced([(runs, theta)])), World(theta))
-            spread = parameters(row.owners for row in problem.rows)
-            theta = fit(problem, spread, theta, ~problem.suspect)
-        if options.keep:
-            options.keep.write_bytes(pickle.dumps((problem, theta)))
-    spread = parameters(row.owners for row in problem.rows)
+    for _ in range(options.rounds):
+        problem = Problem(Evaluator(traced([(runs, theta)])), World(theta))
+        theta = fit(problem, priors(problem), theta, ~problem.suspect)
+    if problem is None:
+        parser.error("--rounds 0 needs the rows of an earlier run: --keep FILE")
+    if options.rounds == 0:
+        theta = fit(problem, priors(problem), theta, ~problem.suspect)
+    elif options.keep:
+        options.keep.write_bytes(pickle.dumps((problem, theta)))
+    spread = priors(problem)
     print(f"{len(spread)} parameters, {len(problem.rows)} rows, {len(problem.at)} figures")
     table("fitted", problem, problem.errors(theta))
     if options.write:

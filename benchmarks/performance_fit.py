@@ -18,7 +18,7 @@ from performance_rows import FRONT_END, RUN, TPOT, TTFT, Evaluator, Row, scored
 SCALE = {"TPOT": 0.1, "throughput": 0.1, "TTFT": 0.3, "TPOT static": 0.15, "TTFT static": 0.3}
 # Of these scales: beyond it a row's pull falls. Chosen, as the widths of the priors are, by the
 # errors of rows left out.
-CAUCHY = 0.8
+CAUCHY = 0.6
 LITTLE = 0.15  # weight of rows that say little
 GROUP_ROWS = 12  # of one source and GPU, beyond which more rows add less
 STEPS, DIFFERENCE, LONGEST = 4, 0.03, 0.5

@@ -1,9 +1,9 @@
 """Parameters of the step model that measured runs may move, with their priors.
 
 Every parameter is the logarithm of a factor on what kernels or a first guess say; the ridge pulls
-it to nought. Factors of one kind are sums over levels: a part common to all accelerators, for
-experts one of the kernel family, and a part of the generation's own where that paid on rows left
-out. An accelerator without rows takes the common parts.
+it to nought. Factors of one kind are sums over levels: a part common to all accelerators (for
+products of their format, for experts of the family of kernels), and a part of the generation's own
+where that paid on rows left out. An accelerator without rows takes the common parts.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ KERNEL = ("compute", "bandwidth", "fixed")
 COMMON = {
     "arch": {"fixed": 0.3, "attention": 0.1, "prefill": 0.08, "latency": 0.6, "launch": 0.4,
              "link": 0.2},
-    "moe": {"compute": 0.3, "bandwidth": 0.1, "fixed": 0.35},
     "fmt": {"compute": 0.12, "bandwidth": 0.06, "fixed": 0.35},
 }  # fmt: skip
-FAMILY = {"moe": {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35}}
+FAMILY = {"compute": 0.6, "bandwidth": 0.3, "fixed": 0.7}  # of expert kernels
 OWN = {
     "arch": {"link": 0.15},
-    "moe": {"compute": 0.6, "bandwidth": 0.3, "fixed": 0.7},
-    "fmt": {"compute": 0.12, "bandwidth": 0.06, "fixed": 0.25},
-    "eng": {"step": 0.35, "sequence": 0.4, "front_end": 0.35, "prompt_token": 0.35},
+    "moe": {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35},
+    "fmt": {"compute": 0.12, "bandwidth": 0.06},
+    "eng": {"step": 0.35, "sequence": 0.4, "front_end": 0.35},
 }
 LINK = 0.8  # of the bus bandwidth of the largest messages
 # First guesses for an engine family: step ms, sequence us, launch a layer ms, front end ms.
@@ -69,7 +68,7 @@ class Owners:
     def has(self, name: Name) -> bool:
         kind, whose, _ = name
         if whose == "*":
-            return kind == "arch" or (kind == "moe" and self.moe is not None)
+            return kind == "arch"
         if kind == "fmt" and isinstance(whose, str):
             return self.fmt[1] == whose
         if kind == "moe" and isinstance(whose, str):
@@ -99,10 +98,7 @@ class World:
             experts={
                 family: {
                     fmt: KernelServing(
-                        **{
-                            w: self.factor("moe", w, "*", family, (stem, family, fmt))
-                            for w in KERNEL
-                        }
+                        **{w: self.factor("moe", w, family, (stem, family, fmt)) for w in KERNEL}
                     )
                     for fmt in table
                 }
@@ -188,12 +184,10 @@ def parameters(owners: Iterable[Owners]) -> dict[Name, float]:
     spread: dict[Name, float] = {}
     for which, sigma in COMMON["arch"].items():
         spread["arch", "*", which] = sigma
-    for which, sigma in COMMON["moe"].items():
-        spread["moe", "*", which] = sigma
     for fmt in sorted({o.fmt[1] for o in found}):
         spread |= {("fmt", fmt, which): sigma for which, sigma in COMMON["fmt"].items()}
     for family in sorted({o.moe[1] for o in found if o.moe}):
-        spread |= {("moe", family, which): sigma for which, sigma in FAMILY["moe"].items()}
+        spread |= {("moe", family, which): sigma for which, sigma in FAMILY.items()}
     for kind, table in OWN.items():
         for whose in sorted({getattr(o, kind) for o in found} - {None}):
             spread |= {(kind, whose, which): sigma for which, sigma in table.items()}
