@@ -76,6 +76,11 @@ def test_every_page_of_docs_is_in_the_index() -> None:
     assert {page.relative_to(ROOT) for page in pages - linked} == set()
 
 
+def test_the_changelog_names_every_command() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert [name for name in top_level() if f"`capplan {name}" not in text] == []
+
+
 def _texts() -> Iterator[tuple[str, str, bool]]:
     """(file:line, text, whether it is a hint) of every text of the program."""
     for path in sorted((ROOT / "capplan").rglob("*.py")):

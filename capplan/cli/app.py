@@ -59,6 +59,7 @@ app.command()(simulation.pareto)
 app.command("emit")(simulation.emit_plan)
 app.command(
     "explain",
+    options_metavar="COMMAND [OPTIONS]",
     context_settings={
         "allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": [],
     },

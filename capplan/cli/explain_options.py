@@ -15,6 +15,11 @@ def explained(context: typer.Context) -> int:
         typer.echo(context.get_help())
         return 0
     name = arguments[0]
+    if name.startswith("-"):
+        raise CapplanError(
+            f"explain: `{name[:40]}` stands before the command that is to be explained",
+            hint=f"one of: {', '.join(COMMANDS)}; its options after it",
+        )
     if name not in COMMANDS:
         hint = did_you_mean(name[:40], COMMANDS) or f"one of: {', '.join(COMMANDS)}"
         raise CapplanError(f"explain: `{name[:40]}` is not explained", hint=hint)
