@@ -12,7 +12,7 @@ from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.errors import CapplanError, QuantityError, did_you_mean, one_line
 from capplan.planner.emit.launch import READ_BYTES_PER_S, launch_of
 from capplan.planner.emit.names import Names
-from capplan.planner.emit.plan_file import plan_mapping, plan_of
+from capplan.planner.emit.plan_file import AskedFor, plan_mapping, plan_of
 from capplan.planner.question import Question
 from capplan.render.emit.formats import launch_text
 from capplan.render.emit.yaml_text import document
@@ -23,6 +23,7 @@ from capplan.specs.plan_variants import variant_named
 
 FORMATS = ("vllm", "sglang", "trtllm", "kubernetes", "helm", "kserve", "compose", "plan")
 # Formats that name an engine; the others take the plan's.
+_SCHEMA = "yaml-language-server: $schema=plan.schema.json"  # `capplan schema plan` prints it
 _ENGINE_OF = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm", "helm": "vllm"}
 
 
@@ -34,32 +35,38 @@ def emit_format(option: str, text: str) -> str:
     raise CapplanError(f"{option}: `{text[:40]}` is not a format", hint=hint)
 
 
-def emit_answer(form: str, question: Question, answer: GpusPlan, model: str) -> int:
+def emit_answer(
+    form: str, question: Question, answer: GpusPlan, model: str, asked: AskedFor
+) -> int:
     """Print how the answer of `capplan gpus` is run; exit code 1, and nothing, where none is."""
     env = environment()
     if not answer.feasible:
         env.stderr.write(f"no plan to emit: no number of {answer.hardware} is enough\n")
         return EXIT_NO
-    env.stdout.write(emitted_text(form, question, answer, model))
+    env.stdout.write(emitted_text(form, question, answer, model, asked))
     return EXIT_FINE
 
 
-def emitted_text(form: str, question: Question, answer: GpusPlan, model: str) -> str:
+def emitted_text(
+    form: str, question: Question, answer: GpusPlan, model: str, asked: AskedFor
+) -> str:
     """How a feasible answer is run; raises CapplanError where the format has no words for it."""
-    engine = _ENGINE_OF.get(form, "vllm")
-    mapping = plan_mapping(question, answer, model, engine=engine)
+    mapping = plan_mapping(question, answer, model, asked, engine=_ENGINE_OF.get(form))
     if form == "plan":
-        return document(mapping, _plan_notes(question))
+        return document(mapping, [_SCHEMA, *_plan_notes(question, answer)])
     names = Names(model, answer.hardware)
     launch = launch_of(plan_of(mapping), question.model, question.hardware, names)
     return launch_text(form, launch)
 
 
-def _plan_notes(question: Question) -> list[str]:
-    notes = [
-        "By `capplan gpus --emit plan`: lengths and limits were planned as means. "
-        "`capplan simulate --plan FILE` holds percentiles against them."
-    ]
+def _plan_notes(question: Question, answer: GpusPlan) -> list[str]:
+    text = "By `capplan gpus --emit plan`: found and proved by simulation."
+    if answer.served_as is None:
+        text = (
+            "By `capplan gpus --emit plan`: lengths and limits were planned as means. "
+            "`capplan simulate --plan FILE` holds percentiles against them."
+        )
+    notes = [text]
     if question.engine.gpu_memory_bytes is not None:
         notes.append("Planned for a GPU of other memory (--gpu-memory), which a plan does not say.")
     return notes

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
-from capplan.cli.gpus_asked import Asked, GpusOptions
+from capplan.cli.gpus_asked import TOKEN_BUDGET, Asked, GpusOptions
 from capplan.cli.gpus_said import said_of
 from capplan.cli.inputs import MAX_SECONDS, Inputs
 from capplan.cli.output import show
@@ -78,11 +78,17 @@ def asked_and_answered(
     options: GpusOptions, inputs: Inputs
 ) -> tuple[q.Question, GpusInputs, GpusResult]:
     """The question of the accelerator that was chosen, the question as shown, and the answer."""
+    asked, chosen, result = asked_and_chosen(options, inputs)
+    return chosen, said_of(asked), result
+
+
+def asked_and_chosen(options: GpusOptions, inputs: Inputs) -> tuple[Asked, q.Question, GpusResult]:
+    """All that was asked, the question of the accelerator that was chosen, and the answer."""
     asked = _ask(options, _is_simulated(options), inputs)
     result = _answered(asked, inputs)
     chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
     _assume_rates(chosen, result, inputs)
-    return chosen, said_of(asked), result
+    return asked, chosen, result
 
 
 def _answered(asked: Asked, inputs: Inputs) -> GpusResult:
@@ -115,8 +121,10 @@ def _emitted(form: str, options: GpusOptions, inputs: Inputs) -> int:
     from capplan.cli.emit import emit_answer, emit_format  # plans and manifests, not every answer
 
     form = emit_format("--emit", form)
-    chosen, said, result = asked_and_answered(options, inputs)
-    return emit_answer(form, as_served(chosen, result), result, said.model)
+    from capplan.cli.gpus_written import written
+
+    asked, chosen, result = asked_and_chosen(options, inputs)
+    return emit_answer(form, as_served(chosen, result), result, asked.model_id, written(asked))
 
 
 def as_served(question: q.Question, plan: GpusPlan) -> q.Question:
@@ -137,13 +145,13 @@ def as_served(question: q.Question, plan: GpusPlan) -> q.Question:
 
 
 def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
-    demand = None
+    demand = written = None
     planned_limits = False
     if options.plan is not None or options.trace is not None:
         from capplan.cli.gpus_plan import planned  # plans are not every answer's
 
         given = options
-        options, demand = planned(options, inputs)
+        options, demand, written = planned(options, inputs)
         limits_in = ("slo_ttft", "slo_tpot", "slo_e2e")
         planned_limits = any(getattr(options, n) != getattr(given, n) for n in limits_in)
     slos = SloOptions(*(getattr(options, name) for name in SloOptions._fields))
@@ -181,7 +189,7 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
             "--max-num-batched-tokens",
             first(options.max_num_batched_tokens, simulated),
             q.DEFAULT_MAX_NUM_BATCHED_TOKENS,
-            "token budget of a step",
+            None if simulated else TOKEN_BUDGET,  # a simulation has the engine's own
         ),
         async_scheduling=options.async_scheduling,
         enable_prefix_caching=options.enable_prefix_caching,
@@ -199,7 +207,9 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
     if options.commitment is not None or options.objective == "cost":
         require_prices(questions)  # what was asked for by name is not passed over
     percentile = common_percentile(slos, limits, inputs) if simulated else None
-    return Asked(options, questions, model.id, limits, percentile, prompt_text, output_text, demand)
+    return Asked(
+        options, questions, model.id, limits, percentile, prompt_text, output_text, demand, written
+    )
 
 
 def _calibrations(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capplan.cli.slos import SloLimit
 from capplan.planner import question as q
 
 if TYPE_CHECKING:  # traffic is the simulator's
     from capplan.planner.sizing.demand import Demand
+
+
+TOKEN_BUDGET = "token budget of a step"  # under Assumed
 
 
 class GpusOptions(NamedTuple):
@@ -75,3 +78,4 @@ class Asked:
     prompt: str  # lengths as they were given
     output: str
     demand: Demand | None = None  # of a plan or a trace
+    traffic: dict[str, Any] | None = None  # the same, as a plan has it written

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from capplan import units
 from capplan.cli.gpus_asked import GpusOptions
 from capplan.cli.inputs import Inputs
-from capplan.cli.traffic import TrafficOptions, folder_of, traffic_spec
+from capplan.cli.traffic import TrafficOptions, folder_of, traffic_mapping, traffic_spec
 from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
 from capplan.planner.sizing.course import Recorded
@@ -22,8 +22,16 @@ from capplan.specs.slos import SloLimit
 from capplan.specs.traffic import TrafficSpec
 
 
-def planned(options: GpusOptions, inputs: Inputs) -> tuple[GpusOptions, Demand]:
-    """Options that the plan has filled in, and its traffic; raises CapplanError."""
+class Planned(NamedTuple):
+    """Options that the plan has filled in, its traffic, and that as it would be written again."""
+
+    options: GpusOptions
+    demand: Demand
+    traffic: dict[str, Any]
+
+
+def planned(options: GpusOptions, inputs: Inputs) -> Planned:
+    """Raises CapplanError."""
     plan: Plan | None = None
     document: Document | None = None
     if options.plan is not None:
@@ -47,7 +55,26 @@ def planned(options: GpusOptions, inputs: Inputs) -> tuple[GpusOptions, Demand]:
     spec = traffic_spec(asked, plan, document, inputs)
     folder = folder_of(options.plan, asked)
     demand = _demand(spec, folder, inputs)
-    return (_filled(options, plan, inputs) if plan is not None else options), demand
+    filled = _filled(options, plan, inputs) if plan is not None else options
+    return Planned(filled, demand, _from_here(traffic_mapping(asked, document, inputs), folder))
+
+
+def _from_here(section: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Names of files, which count from the plan, as they are called from here."""
+
+    def of(name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: of(key, each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [of(name, each) for each in value]
+        if name == "file" and isinstance(value, str):
+            return str(folder / value)
+        if isinstance(value, str) and value.startswith("@"):
+            return f"@{folder / value[1:]}"
+        return value
+
+    found: dict[str, Any] = of("traffic", section)
+    return found
 
 
 def _demand(spec: TrafficSpec, folder: Path, inputs: Inputs) -> Demand:
@@ -90,12 +117,18 @@ def _filled(options: GpusOptions, plan: Plan, inputs: Inputs) -> GpusOptions:
         "expert_parallel": "on" if degrees.ep > 1 and degrees.dp == 1 else None,
         "dp_attention": str(degrees.dp) if "dp" in said else None,
         "spares": _text(degrees.spares),
+        **_growth(plan),
         "price": None if degrees.price is None else f"${degrees.price:.9g}",
         **_slos(plan, inputs),
     }
     return options._replace(
         **{n: v for n, v in found.items() if getattr(options, n) is None and v is not None}
     )
+
+
+def _growth(plan: Plan) -> dict[str, str | None]:
+    growth = plan.growth
+    return {} if growth is None else {"growth": growth.rate, "horizon": growth.horizon}
 
 
 def _slos(plan: Plan, inputs: Inputs) -> dict[str, str | None]:

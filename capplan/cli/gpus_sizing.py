@@ -7,7 +7,7 @@ from pathlib import Path
 import capplan
 from capplan import units
 from capplan.cli.cache import cache_folder
-from capplan.cli.gpus_asked import Asked, GpusOptions
+from capplan.cli.gpus_asked import TOKEN_BUDGET, Asked, GpusOptions
 from capplan.cli.gpus_space import growth_of, space_of
 from capplan.cli.inputs import Inputs
 from capplan.cli.progress import Progress
@@ -63,7 +63,7 @@ def sized(asked: Asked, inputs: Inputs) -> GpusResult:
                 progress=progress,
             ),
         )
-    _assume_engine(options, result, inputs)
+    _assume_engine(asked, result, inputs)
     _assume_course(demand, result, inputs)
     return result
 
@@ -161,11 +161,15 @@ def _assume_course(demand: Demand, result: GpusResult, inputs: Inputs) -> None:
         inputs.assume("traffic of the proof", proof.course or few, "traffic.trace, traffic.rate")
 
 
-def _assume_engine(options: GpusOptions, result: GpusResult, inputs: Inputs) -> None:
+def _assume_engine(asked: Asked, result: GpusResult, inputs: Inputs) -> None:
     """What the engine's version sets by itself on the chosen accelerator."""
+    options = asked.options
     assert result.sizing is not None
     kind = next(iter(result.sizing.kinds), None)
+    bounds = units.format_tokens(asked.questions[0].engine.max_num_batched_tokens)
     if kind is None or kind.sustained is None:
+        if options.max_num_batched_tokens is None:
+            inputs.assume(TOKEN_BUDGET, f"{bounds} tokens", "--max-num-batched-tokens")
         return
     if result.served_as is not None and result.served_as.one_pool:
         simple = "one pool, current rules: docs/planner.md"
@@ -176,4 +180,5 @@ def _assume_engine(options: GpusOptions, result: GpusResult, inputs: Inputs) -> 
         inputs.assume("running requests a replica", f"{kind.max_num_seqs:,}", "--max-num-seqs")
     if options.max_num_batched_tokens is None and kind.max_num_batched_tokens is not None:
         tokens = units.format_tokens(kind.max_num_batched_tokens)
-        inputs.assume("the engine's token budget", tokens, "--max-num-batched-tokens")
+        beside = "" if tokens == bounds else f"; bounds: {bounds}"
+        inputs.assume(TOKEN_BUDGET, f"{tokens} tokens{beside}", "--max-num-batched-tokens")

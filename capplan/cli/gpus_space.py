@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from capplan.cli.gpus_asked import Asked
@@ -10,13 +9,10 @@ from capplan.cli.inputs import MOST_STAGES, Inputs
 from capplan.errors import CapplanError, QuantityError
 from capplan.planner.sizing.robustness import Growth
 from capplan.planner.sizing.space import SearchSpace
-from capplan.units import parse_fraction
+from capplan.specs.growth import DEFAULT_HORIZON, parse_growth, parse_months
 
 MAX_VALUES = 16
 MAX_KINDS = 256  # of one accelerator
-MAX_MONTHS = 120
-DEFAULT_MONTHS = 6
-_PER_YEAR = 12
 
 
 def space_of(asked: Asked) -> SearchSpace:
@@ -106,29 +102,11 @@ def growth_of(growth: str | None, horizon: str | None) -> Growth | None:
         if horizon is not None:
             raise CapplanError("--horizon says nothing without --growth")
         return None
-    share, _, period = (part.strip() for part in growth.partition("/"))
     try:
-        rate = parse_fraction(share if "%" in share else "nothing")
-    except QuantityError:
-        rate = -1.0
-    if rate < 0 or rate > 1 or period not in ("month", "mo", "year", "y"):
-        raise CapplanError(
-            f"--growth: `{growth[:40]}` is not understood",
-            hint="write it like `20%/month` or `100%/year`; at most 100 %",
-        )
-    if period in ("year", "y"):
-        rate = (1 + rate) ** (1 / _PER_YEAR) - 1
-    return Growth(rate, _months(horizon))
-
-
-def _months(text: str | None) -> int:
-    if text is None:
-        return DEFAULT_MONTHS
-    found = re.fullmatch(r"(\d{1,3}) ?(mo|month|months|y|year|years)", text.strip(), re.ASCII)
-    months = 0 if found is None else int(found[1]) * (_PER_YEAR if found[2][0] == "y" else 1)
-    if not 1 <= months <= MAX_MONTHS:
-        raise CapplanError(
-            f"--horizon: `{text[:40]}` is not understood",
-            hint=f"write it like `6mo` or `2y`; at most {MAX_MONTHS} months",
-        )
-    return months
+        per_month = parse_growth(growth)
+    except QuantityError as error:
+        raise CapplanError(f"--growth: {error.message}", hint=error.hint) from None
+    try:
+        return Growth(per_month, parse_months(horizon or DEFAULT_HORIZON))
+    except QuantityError as error:
+        raise CapplanError(f"--horizon: {error.message}", hint=error.hint) from None

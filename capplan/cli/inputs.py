@@ -98,9 +98,11 @@ class Inputs:
             )
         return value
 
-    def tokens(self, option: str, text: str | None, default: int, what: str) -> int:
+    def tokens(self, option: str, text: str | None, default: int, what: str | None) -> int:
+        """No assumption is noted where ``what`` is None."""
         if text is None:
-            self.assume(what, f"{units.format_tokens(default)} tokens", option)
+            if what is not None:
+                self.assume(what, f"{units.format_tokens(default)} tokens", option)
             return default
         value = self._read(option, text, lambda t: units.parse_tokens(t, positive=True))
         return self._bounded(option, text, value, MAX_TOKENS, f"{MAX_TOKENS:,} tokens")

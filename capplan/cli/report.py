@@ -11,8 +11,10 @@ from capplan.cli.emit import emitted_text
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.files import write_new
-from capplan.cli.gpus import as_served, asked_and_answered
-from capplan.cli.gpus_asked import GpusOptions
+from capplan.cli.gpus import as_served, asked_and_chosen
+from capplan.cli.gpus_asked import Asked, GpusOptions
+from capplan.cli.gpus_said import said_of
+from capplan.cli.gpus_written import written
 from capplan.cli.inputs import Inputs
 from capplan.cli.options import picked
 from capplan.cli.report_commands import (
@@ -85,11 +87,12 @@ def _written(report: Report, form: str) -> str:
 
 def _report(texts: Mapping[str, Any]) -> Report:
     options, inputs = picked(GpusOptions, texts), Inputs()
-    question, said, result = asked_and_answered(options, inputs)
+    asked, question, result = asked_and_chosen(options, inputs)
+    said = said_of(asked)
     served = as_served(question, result)
     left_out: list[str] = []
     run = _run(options, said, result, left_out)
-    launches = _launches(served, said, result, left_out)
+    launches = _launches(served, asked, result, left_out)
     line = roofline_line(texts, served, said, result)
     return Report(
         question=said,
@@ -121,14 +124,14 @@ def _run(
 
 
 def _launches(
-    question: Question, said: GpusInputs, result: GpusResult, left_out: list[str]
+    question: Question, asked: Asked, result: GpusResult, left_out: list[str]
 ) -> tuple[ReportText, ...]:
     """The command line of a server, the manifest, the plan: those that there are words for."""
     found = []
     if result.feasible:
         for form, name in emitted_forms(result):
             try:
-                text = emitted_text(form, question, result, said.model)
+                text = emitted_text(form, question, result, asked.model_id, written(asked))
             except CapplanError as error:
                 left_out.append(f"{name}: {error.message}")
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -180,7 +181,7 @@ def _goodput(options: RunOptions, slos: Slos | None, inputs: Inputs) -> float | 
 
 
 def _warmup(options: RunOptions, plan: Plan | None, inputs: Inputs) -> float | None:
-    if options.warmup == "0":
+    if options.warmup is not None and re.fullmatch(r"0+(\.0+)? ?(ms|s|min|h)?", options.warmup):
         return 0.0
     if options.warmup is not None:
         return inputs.duration("--warmup", options.warmup, 0.0, "")

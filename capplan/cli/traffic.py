@@ -51,12 +51,27 @@ def traffic_spec(
     options: TrafficOptions, plan: Plan | None, document: Document | None, inputs: Inputs
 ) -> TrafficSpec:
     """Options win over the plan; each is checked by the rules of the section `traffic:`."""
-    laid = {_FIELDS[name][0]: value for name, value in _values(options, inputs).items()}
+    laid = _laid(options, inputs)
     if not laid:
         return plan.traffic if plan else TrafficSpec()
     for name, value in laid.items():
         checked({name: value}, name)
-    # As the file has it: what was read already is no text that could be read again.
+    return checked(_merged(laid, document), *laid)
+
+
+def traffic_mapping(
+    options: TrafficOptions, document: Document | None, inputs: Inputs
+) -> dict[str, Any]:
+    """The same as a plan would have it written."""
+    return _merged(_laid(options, inputs), document)
+
+
+def _laid(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
+    return {_FIELDS[name][0]: value for name, value in _values(options, inputs).items()}
+
+
+def _merged(laid: dict[str, Any], document: Document | None) -> dict[str, Any]:
+    """Options over the file, as it has it: what was read is no text that could be read again."""
     given = dict(document.data.get("traffic") or {}) if document else {}
     if {"requests", "duration"} & laid.keys():
         _leave_out(given, "requests", "duration")
@@ -66,7 +81,7 @@ def traffic_spec(
         _leave_out(given, "closed_loop", "trace")
     if "trace" in laid:
         _leave_out(given, "rate", "arrivals", "prompt", "output", "chat", "closed_loop")
-    return checked(given | laid, *laid)
+    return given | laid
 
 
 def _values(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
@@ -89,7 +104,7 @@ def _values(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
             "--peak-factor", found["peak_factor"], least=1.0, most=24.0
         )
     if "trace" in found:
-        found["trace"] = {"file": found["trace"], "skip_bad_rows": skip}
+        found["trace"] = {"file": found["trace"]} | ({"skip_bad_rows": True} if skip else {})
     elif skip:
         raise CapplanError("--skip-bad-rows says nothing without --trace")
     return found

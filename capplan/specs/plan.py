@@ -16,6 +16,7 @@ from capplan.errors import QuantityError
 from capplan.specs.clients import AdmissionSpec, ClientsSpec, FailureSpec, RouterSpec
 from capplan.specs.documents import Document, read_yaml
 from capplan.specs.fields import CountOrZero, Spec, SpecError, Text, shown, validate
+from capplan.specs.growth import GrowthSpec
 from capplan.specs.plan_engine import PlanEngine, VllmEngine
 from capplan.specs.slos import Slos
 from capplan.specs.traffic import TrafficSpec
@@ -33,10 +34,19 @@ def _duration(value: Any) -> Any:
     return units.parse_duration(value, positive=True)
 
 
+def _duration_or_zero(value: Any) -> Any:
+    return units.parse_duration(value) if isinstance(value, str) else _duration(value)
+
+
 Money = Annotated[float, BeforeValidator(_price, json_schema_input_type=str)]
 Degree = Annotated[int, Strict(), Field(ge=1, le=1024)]
 LongSeconds = Annotated[
     float, BeforeValidator(_duration, json_schema_input_type=str), Field(le=31 * 86_400)
+]
+
+
+LongSecondsOrZero = Annotated[
+    float, BeforeValidator(_duration_or_zero, json_schema_input_type=str), Field(le=31 * 86_400)
 ]
 
 
@@ -58,7 +68,7 @@ class PlanDeployment(Spec):
 class PlanSimulation(Spec):
     """How a plan is simulated; the traffic says how long and from which seed."""
 
-    warmup: LongSeconds | None = Field(
+    warmup: LongSecondsOrZero | None = Field(
         default=None, description="Requests that arrive before it do not count."
     )
     replications: Annotated[int, Strict(), Field(ge=1, le=1000)] = 1
@@ -86,6 +96,7 @@ class Plan(Spec):
     router: RouterSpec | None = None
     failures: Annotated[tuple[FailureSpec, ...], Field(max_length=1000)] = ()
     slos: Slos | None = None
+    growth: GrowthSpec | None = None
     simulation: PlanSimulation = Field(default_factory=PlanSimulation)
     variants: Variants | None = Field(
         default=None, description="By name: parts of a plan, laid over this one for a comparison."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -15,10 +15,25 @@ from capplan.specs.engine_catalogue import load_engine
 from capplan.specs.plan import Plan
 
 
+class AskedFor(NamedTuple):
+    """What a question said beside model and accelerator, in the words of a plan.
+
+    ``version`` None is the engine's newest.
+    """
+
+    engine: str
+    version: str | None
+    traffic: dict[str, Any]
+    slos: dict[str, Any]
+    growth: dict[str, Any] | None = None
+
+
 def plan_mapping(
-    question: Question, answer: GpusPlan, model: str, *, engine: str = "vllm"
+    question: Question, answer: GpusPlan, model: str, asked: AskedFor, *, engine: str | None = None
 ) -> dict[str, Any]:
     """The plan in the order in which people read it; quantities are texts with units.
+
+    ``engine`` None is the one that was asked for, in its version.
 
     Of a simulated answer it has the settings that were simulated. By bounds alone the sequence cap
     is the largest batch of decodes within the TPOT limit and the pool: more would break the limit,
@@ -26,7 +41,6 @@ def plan_mapping(
     are those that mean the same; shares of memory do not.
     """
     assert answer.feasible
-    workload, limits = question.workload, question.limits
     deployment: dict[str, Any] = {"replicas": answer.num_replicas, "tp": answer.tp}
     if answer.served_as is not None:
         served = answer.served_as
@@ -36,22 +50,21 @@ def plan_mapping(
         deployment["spares"] = answer.num_spare_replicas
     if answer.usd_per_gpu_hour is not None:
         deployment["price"] = units.format_money(answer.usd_per_gpu_hour)
-    return {
+    engine = engine or asked.engine
+    settings = _ENGINES[engine](question, answer)
+    if engine == asked.engine and asked.version is not None:
+        settings["version"] = asked.version
+    found = {
         "title": f"{answer.num_gpus} x {answer.hardware} for {question.model.name}",
         "model": model,
         "hardware": answer.hardware,
         "deployment": deployment,
-        "engine": _ENGINES[engine](question, answer),
-        "traffic": {
-            "rate": units.format_rate(workload.arrival_rate_per_s),
-            "prompt": workload.prompt_tokens,
-            "output": workload.output_tokens,
-        },
-        "slos": {
-            "ttft": units.format_duration(limits.slo_ttft_s),
-            "tpot": units.format_duration(limits.slo_tpot_s),
-        },
+        "engine": settings,
+        "traffic": asked.traffic,
+        "slos": asked.slos,
+        "growth": asked.growth,
     }
+    return {name: value for name, value in found.items() if value}
 
 
 def plan_of(mapping: dict[str, Any]) -> Plan:

@@ -16,7 +16,7 @@ from capplan.planner.sizing.parallel import run_all
 from capplan.planner.sizing.search import Search, Sized
 from capplan.planner.sizing.sustained import replicas_for, whole_replicas
 from capplan.results.bands import ErrorBand
-from capplan.results.sizing import Month, Sustained, Variation
+from capplan.results.sizing import Month, Variation
 from capplan.simulator.fleet.settings import Routing
 from capplan.specs.randomness import Arrivals
 
@@ -38,7 +38,7 @@ def at_rates(best: Sized, aims: Search) -> tuple[Variation, ...]:
     candidate, need, band = best.candidate, aims.demand.peak_per_s, model_band(best)
     found = []
     for factor in TRAFFIC:
-        num = covers(sustained, need * factor)
+        num = covers(best, need, need * factor)
         other = _variation(candidate, "traffic", "traffic", f"{factor - 1:+.0%}", num)
         found.append(_banded(other, candidate, need * factor, sustained.requests_per_s))
     for word, ratio in (("pessimistic", band.high_ratio), ("optimistic", band.low_ratio)):
@@ -50,9 +50,18 @@ def at_rates(best: Sized, aims: Search) -> tuple[Variation, ...]:
     return tuple(found)
 
 
-def covers(sustained: Sustained, rate_per_s: float) -> int:
-    """Replicas for another rate, each with what it sustains in today's fleet."""
-    return max(1, whole_replicas(rate_per_s / sustained.requests_per_s))
+def covers(best: Sized, need_per_s: float, rate_per_s: float) -> int:
+    """Replicas for another rate than today's, each with what it carries in today's fleet.
+
+    Where the proof added some, as many more are added in proportion.
+    """
+    sustained, base = best.kind.sustained, best.kind.num_replicas
+    assert sustained is not None
+    assert base is not None
+    today, then = (
+        max(1, whole_replicas(rate / sustained.requests_per_s)) for rate in (need_per_s, rate_per_s)
+    )
+    return then if base <= today else whole_replicas(then * base / today)
 
 
 def simulated(best: Sized, aims: Search) -> tuple[Variation, ...]:
@@ -128,13 +137,13 @@ def months(best: Sized, aims: Search, growth: Growth | None) -> tuple[Month, ...
     """The fleet of every month, of the kind that is best today."""
     if growth is None:
         return ()
-    sustained = best.kind.sustained
+    sustained, need = best.kind.sustained, aims.demand.peak_per_s
     assert sustained is not None
     question, each = best.candidate.question, best.candidate.gpus_per_replica
     found: list[Month] = []
     for month in range(growth.num_months + 1):
-        rate = aims.demand.peak_per_s * (1 + growth.per_month) ** month
-        num = covers(sustained, rate)
+        rate = need * (1 + growth.per_month) ** month
+        num = covers(best, need, rate)
         fleet = fleet_of(question, num, each)
         band = count_range(best.candidate, fleet.num_gpus, rate, sustained.requests_per_s)
         bill = usd_per_hour(question, fleet)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from capplan.planner.sizing.robustness import covers
 from capplan.planner.sizing.sustained import whole_replicas
 from capplan.results.gpus import GpusResult
 from capplan.results.traffic_curve import TrafficCurve, TrafficPoint
@@ -22,6 +21,8 @@ def traffic_curve(result: GpusResult, arrival_rate_per_s: float) -> TrafficCurve
     if sizing is None or sustained is None or sizing.model_band is None or not result.num_replicas:
         return None
     each = sustained.requests_per_s
+    if sizing.proof is not None and sizing.proof.num_added:
+        each *= 1 - sizing.proof.num_added / sizing.proof.num_replicas
     band, gpus = sizing.model_band, (result.num_gpus or 0) // result.num_replicas
     ratios = (1.0, max(1.0, band.high_ratio), min(1.0, band.low_ratio))
     last = max([BEYOND * arrival_rate_per_s, *(1.05 * m.arrival_rate_per_s for m in sizing.months)])
@@ -35,9 +36,6 @@ def traffic_curve(result: GpusResult, arrival_rate_per_s: float) -> TrafficCurve
     for start, end in pairwise(sorted(set(edges))):
         # Up to and with the end of a step its replicas suffice.
         middle = (start + end) / 2
-        low, high = (
-            max(1, whole_replicas(middle / (each * ratio))) for ratio in (ratios[1], ratios[2])
-        )
-        counts = [gpus * num for num in (covers(sustained, middle), low, high)]
+        counts = [gpus * max(1, whole_replicas(middle / (each * ratio))) for ratio in ratios]
         points += [TrafficPoint(rate, *counts) for rate in (start, end)]
     return TrafficCurve(tuple(points), band, each, gpus)
