@@ -44,6 +44,14 @@ def test_all_but_the_first_rate_of_a_sweep_find_their_prompts() -> None:
     assert not finds_its_prompts(_run(settings_notes=""))
 
 
+def test_a_benchmark_that_repeats_its_prompts_finds_them() -> None:
+    """AccelMark: several runs at each rate, the same prompts on one engine."""
+    cells = {"dataset": "sharegpt_standard_v1", "settings_notes": ""}
+    assert finds_its_prompts(_run(**cells))
+    assert not finds_its_prompts(_run(**cells, prefix_caching="off"))
+    assert not finds_its_prompts(_run(**cells, workload="offline"))
+
+
 def test_a_prompt_in_the_cache_costs_a_block_instead_of_its_length() -> None:
     warm, cold = _emulated(_run()), _emulated(_run(settings_notes=""))
     assert warm["ttft_p50_ms"] < 0.6 * cold["ttft_p50_ms"]

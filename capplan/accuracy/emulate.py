@@ -101,7 +101,7 @@ def _run(
     front_end_s = 0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens)
     client = Client(lengths, front_end_s)
     steps = server.steps if record is None else record.watched(server.steps)
-    warm = load.finds_prompts and settings.engine.scheduler == "vllm-v1"
+    warm = load.finds_prompts and settings.engine.scheduler in ("vllm-v1", "sglang")
     loop = make_loop(settings, steps, kv_tokens, lengths, client.finished, record, cached=warm)
     start = client.warm_up(loop) if warm else 0.0
     if load.kind == "closed":

@@ -210,7 +210,7 @@ class _Load:
         found = finds_its_prompts(self.run)
         if found:
             what = "found in the cache: the run before sent the same to this server"
-            self.assume("prompts", what, "settings_notes")
+            self.assume("prompts", what, "prefix_caching")
         return found
 
     def limits(self) -> LatencyLimits | None:

@@ -72,6 +72,7 @@ def make_loop(
             max_model_len=max(settings.max_model_len, longest + 1),
             kv_allocation="max_tokens" if settings.reserves_output else "paged",
             async_scheduling=settings.async_scheduling,
+            enable_prefix_caching=cached,
         ),
         policy,
         steps,

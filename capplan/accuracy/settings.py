@@ -25,6 +25,7 @@ _BENCH_MAX_NUM_SEQS = 4096
 _BENCH_MAX_NUM_TOKENS = 8192
 # Text Generation Inference: --max-batch-prefill-tokens.
 _TGI_PREFILL_TOKENS = 4096
+_TGI_NUM_SEQS = 4096  # --max-batch-size has no default: memory alone bounds the batch
 _TRTLLM_FREE_FRACTION = 0.9
 _AUTO_READS_CHECKPOINT = (0, 13)  # by its source; older ones not looked at
 
@@ -249,6 +250,8 @@ class _Settings:
         default = self.gpu_class()[0]
         if self.engine.kind == "tensorrt-llm":
             default = _BENCH_MAX_NUM_SEQS if self.run.workload == "offline" else 2048
+        if self.engine.kind == "tgi":
+            default = _TGI_NUM_SEQS
         if self.tuned is not None:
             default = self.tuned.max_num_seqs
         return self.or_default("max_num_seqs", self.run.max_num_seqs, default)
