@@ -68,6 +68,11 @@ def test_completion_reads_no_catalogue() -> None:
         ("capplan hardware show l40", {"l40", "l40s"}),
         ("capplan examples copy ra", {"rag"}),
         ("capplan schema pl", {"plan"}),
+        ("capplan kv --engine v", {"vllm"}),
+        ("capplan gpus --emit k", {"kubernetes", "kserve"}),
+        ("capplan simulate --router rand", {"random", "random-of-two"}),
+        ("capplan kv --kv-dtype fp8", {"fp8"}),
+        ("capplan check --explain CP00", {"CP001", "CP002"}),
     ],
 )
 def test_completion(line: str, expected: set[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from capplan.cli.completion import schema_names
+from capplan.cli.completion import choices, rule_ids, schema_names
 
 Texts = list[str] | None
 
@@ -34,7 +34,12 @@ Outputs = Annotated[
 ]
 FailLevel = Annotated[
     str | None,
-    typer.Option("--fail-level", metavar="LEVEL", help="error, warning or info [default: error]."),
+    typer.Option(
+        "--fail-level",
+        metavar="LEVEL",
+        help="error, warning or info [default: error].",
+        autocompletion=choices("error", "warning", "info"),
+    ),
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Fail, too, where something could not be resolved.")
@@ -65,7 +70,10 @@ Verbose = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print findings only.")]
 ListRules = Annotated[bool, typer.Option("--list-rules", help="Print all rules.")]
 Explain = Annotated[
-    str | None, typer.Option("--explain", metavar="RULE", help="Say why a rule exists.")
+    str | None,
+    typer.Option(
+        "--explain", metavar="RULE", help="Say why a rule exists.", autocompletion=rule_ids
+    ),
 ]
 SchemaName = Annotated[
     str | None,

@@ -7,7 +7,9 @@ adds options of its own, which would make every start slower (benchmarks/startup
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Callable
 
 from capplan.errors import CapplanError
 
@@ -38,6 +40,18 @@ def script(shell: str) -> str:
     return str(get_completion_script(prog_name="capplan", complete_var=_VARIABLE, shell=shell))
 
 
+def choices(*words: str) -> Callable[[str], list[str]]:
+    """Of an option that takes one of these."""
+    return lambda incomplete: _beginning(list(words), incomplete)
+
+
+def choices_of(metavar: str) -> Callable[[str], list[str]] | None:
+    """Of an option whose `auto|table|tsv` says what it takes; capitals stand for anything."""
+    words = metavar.split("|")
+    plain = [word for word in words if re.fullmatch(r"[a-z][a-z0-9-]*", word)]
+    return choices(*plain) if len(words) > 1 and plain else None
+
+
 def model_names(incomplete: str) -> list[str]:
     return _catalogue("models", incomplete)
 
@@ -53,6 +67,24 @@ def example_names(incomplete: str) -> list[str]:
 
     folder = Path(__file__).resolve().parent.parent / "examples"
     return _beginning(sorted(path.stem for path in folder.glob("*.yaml")), incomplete)
+
+
+def router_policies(incomplete: str) -> list[str]:
+    from capplan.specs.clients import POLICIES
+
+    return _beginning(list(POLICIES), incomplete)
+
+
+def number_formats(incomplete: str) -> list[str]:
+    from capplan.formulas.number_formats import FORMATS
+
+    return _beginning(list(FORMATS), incomplete)
+
+
+def rule_ids(incomplete: str) -> list[str]:
+    from capplan.check.rules.catalogue import RULES
+
+    return _beginning([rule.id for rule in RULES], incomplete)
 
 
 def schema_names(incomplete: str) -> list[str]:

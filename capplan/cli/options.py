@@ -22,8 +22,9 @@ def option(
 ) -> Any:
     names = [name] if also is None else [name, also]
     return typer.Option(
-        *names, metavar=metavar, help=help_text, show_default=False, autocompletion=complete
-    )
+        *names, metavar=metavar, help=help_text, show_default=False,
+        autocompletion=complete or completion.choices_of(metavar),
+    )  # fmt: skip
 
 
 Options = TypeVar("Options", bound=NamedTuple)
@@ -85,12 +86,18 @@ SomeHardware = Annotated[
 ]  # fmt: skip
 Dtype = Annotated[
     Text,
-    option("--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored]."),
-]
+    option(
+        "--dtype", "FORMAT", "Weights in bf16, fp8, int4, ... [default: as stored].",
+        complete=completion.number_formats,
+    ),
+]  # fmt: skip
 KvDtype = Annotated[
     Text,
-    option("--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations]."),
-]
+    option(
+        "--kv-dtype", "FORMAT", "KV cache in bf16, fp8, ... [default: as the activations].",
+        complete=completion.number_formats,
+    ),
+]  # fmt: skip
 Tp = Annotated[Text, option("--tp", "auto|N", "Tensor-parallel degree [default: auto].")]
 TpOne = Annotated[Text, option("--tp", "N", "Tensor-parallel degree [default: 1].")]
 GpuMemory = Annotated[
@@ -143,8 +150,12 @@ EnablePrefixCaching = Annotated[
     ),
 ]
 Engine = Annotated[
-    Text, option("--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].")
-]
+    Text,
+    option(
+        "--engine", "NAME", "vllm, sglang or tensorrt-llm [default: vllm].",
+        complete=completion.choices("vllm", "sglang", "tensorrt-llm"),
+    ),
+]  # fmt: skip
 EngineVersion = Annotated[
     Text, option("--engine-version", "VERSION", "Its version, say 0.11 [default: the newest].")
 ]
@@ -219,6 +230,7 @@ Commitment = Annotated[
         "--commitment", "TIER",
         "Whose price of the file: on-demand, reserved, spot, marketplace, estimate "
         "[default: on-demand].",
+        complete=completion.choices("on-demand", "reserved", "spot", "marketplace", "estimate"),
     ),
 ]  # fmt: skip
 PriceFactor = Annotated[

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from capplan.cli import completion
 from capplan.cli.options import Text, option
 
 PlanFile = Annotated[
@@ -21,7 +22,7 @@ Router = Annotated[
     option(
         "--router", "POLICY",
         "round-robin, random, random-of-two, least-requests, least-kv or prefix-aware "
-        "[default: least-requests].",
+        "[default: least-requests].", complete=completion.router_policies,
     ),
 ]  # fmt: skip
 ClientTimeout = Annotated[
@@ -108,6 +109,9 @@ Sweep = Annotated[
     option(
         "--sweep", "SETTING",
         "max_num_seqs, max_num_batched_tokens, tp, replicas or qps [default: max_num_seqs].",
+        complete=completion.choices(
+            "max_num_seqs", "max_num_batched_tokens", "tp", "replicas", "qps"
+        ),
     ),
 ]  # fmt: skip
 SweepValues = Annotated[
