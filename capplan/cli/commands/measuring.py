@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from capplan.cli import measuring_options as m
 from capplan.cli import options as o
 from capplan.cli.output import output_format
 
 
 def accuracy(
-    measured: o.MeasuredFile,
-    by: o.By = None,
-    where: o.Where = None,
-    core: o.Core = False,
-    worst: o.Worst = None,
-    predictions: o.Predictions = None,
-    jobs: o.Jobs = None,
+    measured: m.MeasuredFile,
+    by: m.By = None,
+    where: m.Where = None,
+    core: m.Core = False,
+    worst: m.Worst = None,
+    predictions: m.Predictions = None,
+    jobs: m.Jobs = None,
     calibration: o.Calibration = None,
     as_json: o.Json = False,
     form: o.Format = None,
@@ -26,22 +27,22 @@ def accuracy(
 
 
 def calibrate(
-    results: o.ResultFiles,
-    model: o.RunModel = None,
-    hardware: o.RunHardware = None,
-    gpus: o.RunGpus = None,
-    tp: o.RunTp = None,
-    engine: o.RunEngine = None,
+    results: m.ResultFiles,
+    model: m.RunModel = None,
+    hardware: m.RunHardware = None,
+    gpus: m.RunGpus = None,
+    tp: m.RunTp = None,
+    engine: m.RunEngine = None,
     engine_version: o.EngineVersion = None,
-    dtype: o.RunDtype = None,
-    kv_dtype: o.RunKvDtype = None,
+    dtype: m.RunDtype = None,
+    kv_dtype: m.RunKvDtype = None,
     max_num_seqs: o.MaxNumSeqs = None,
-    max_num_batched_tokens: o.RunBatchedTokens = None,
-    workload: o.RunWorkload = None,
-    concurrency: o.RunConcurrency = None,
-    prompt_tokens: o.RunPromptTokens = None,
-    output_tokens: o.RunOutputTokens = None,
-    output: o.CalibrationOutput = None,
+    max_num_batched_tokens: m.RunBatchedTokens = None,
+    workload: m.RunWorkload = None,
+    concurrency: m.RunConcurrency = None,
+    prompt_tokens: m.RunPromptTokens = None,
+    output_tokens: m.RunOutputTokens = None,
+    output: m.CalibrationOutput = None,
     as_json: o.Json = False,
     form: o.Format = None,
 ) -> int:
