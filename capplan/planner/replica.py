@@ -1,7 +1,7 @@
 """What one replica can carry within the limits: bounds, without queueing.
 
 Every bound asks the same step model. Rates rise with the batch and so does the step time, so
-the largest batch within the limits is found by bisection.
+the largest batch within the limits is where what they allow is used up.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from functools import cached_property
 
 from capplan.formulas.attention import context_reads
 from capplan.formulas.kv import tokens_held
+from capplan.formulas.roots import crossing
 from capplan.performance.batch import Batch, Chunk, StepTime
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
 from capplan.planner.question import Question
 from capplan.specs.tensors import weight_bytes_per_gpu
-
-_BISECTIONS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,14 +175,8 @@ class Replica:
         most = float(min(self.max_sequences, self.question.engine.max_num_batched_tokens))
         if self.mean_step_fault(most) is None:
             return self.mean_step(most)
-        low, high = 0.0, most
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            if self.mean_step_fault(middle) is None:
-                low = middle
-            else:
-                high = middle
-        return self.mean_step(low) if low > 0 else None
+        best, _ = crossing(self._overused, 0.0, most)
+        return self.mean_step(best) if best > 0 else None
 
     def fault(self) -> str | None:
         """What keeps any number of such replicas from meeting the limits, or None.
@@ -198,20 +191,26 @@ class Replica:
 
     def mean_step_fault(self, decode_batch: float) -> str | None:
         """The limit that this steady state breaks: tpot, ttft, kv_memory, token_budget."""
-        question = self.question
-        step = self.mean_step(decode_batch)
+        used = self.used_fractions(self.mean_step(decode_batch))
+        return next((name for name, fraction in used.items() if fraction > 1), None)
+
+    def used_fractions(self, step: MeanStep) -> dict[str, float]:
+        """What a steady state takes of each limit, the most telling first."""
+        question, batch = self.question, step.decode_batch
         intervals = max(1, question.workload.output_tokens - 1)
-        step_tokens = decode_batch * (1 + question.workload.prompt_tokens / intervals)
-        if step.step_time_s > question.limits.slo_tpot_s:
-            return "tpot"
-        if step.ttft_s > question.limits.slo_ttft_s:
-            return "ttft"
+        step_tokens = batch * (1 + question.workload.prompt_tokens / intervals)
         # A prompt in prefill holds its blocks as well: Little's law over the prefill alone.
-        if decode_batch + step.requests_per_s * step.ttft_s > self.max_sequences:
-            return "kv_memory"
-        if step_tokens > question.engine.max_num_batched_tokens:
-            return "token_budget"
-        return None
+        present = batch + step.requests_per_s * step.ttft_s
+        return {
+            "tpot": step.step_time_s / question.limits.slo_tpot_s,
+            "ttft": step.ttft_s / question.limits.slo_ttft_s,
+            "kv_memory": present / self.max_sequences,
+            "token_budget": step_tokens / question.engine.max_num_batched_tokens,
+        }
+
+    def _overused(self, decode_batch: float) -> float:
+        """Above zero where a limit is broken."""
+        return max(self.used_fractions(self.mean_step(decode_batch)).values()) - 1
 
     def limit_beyond(self, best: MeanStep) -> str:
         """The limit at which the best steady state stops: what a slightly larger batch breaks."""
@@ -225,13 +224,8 @@ class Replica:
             return self.mean_step(0.0)
         if self.mean_step(high).requests_per_s < requests_per_s:
             return None
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            if self.mean_step(middle).requests_per_s < requests_per_s:
-                low = middle
-            else:
-                high = middle
-        return self.mean_step(high)
+        _, batch = crossing(lambda b: self.mean_step(b).requests_per_s - requests_per_s, low, high)
+        return self.mean_step(batch)
 
 
 def _largest_int(most: int, holds: Callable[[int], bool]) -> int:

@@ -38,6 +38,7 @@ class Probe:
     points: Points = field(default_factory=NoPoints)
     # The point that was simulated last, by its rate and size: it may be asked to go on.
     _last: dict[tuple[int, int], Point] = field(default_factory=dict, compare=False)
+    _known_in_flight: dict[int, float] = field(default_factory=dict, compare=False)
 
     def sample(self, place: int, num_replicas: int, *, longer: bool) -> Sample:
         """At `rate_at(place)` requests a second for each of so many replicas."""
@@ -69,13 +70,20 @@ class Probe:
 
     def _lengths(self, place: int, num_replicas: int, longer: bool) -> tuple[int, int]:
         """Requests before those that count, and altogether."""
-        in_flight = self.replica.in_flight(rate_at(place)) * num_replicas
+        in_flight = self._in_flight(place) * num_replicas
         warmup = math.ceil(WARMUP_TIMES * in_flight) + 20 * num_replicas
         needed = max(LEAST_SAMPLES, math.ceil(self.num_samples * MORE_THAN_NEEDED))
         measured = needed * (LONGER if longer else 1)
         total = max(warmup + measured, math.ceil(LEAST_TIMES * in_flight))
         total = min(total, MAX_REQUESTS)
         return min(warmup, total // 2), total
+
+    def _in_flight(self, place: int) -> float:
+        """Requests in one replica, on average."""
+        known = self._known_in_flight
+        if place not in known:
+            known[place] = self.replica.in_flight(rate_at(place))
+        return known[place]
 
     @cached_property
     def _identity(self) -> str:

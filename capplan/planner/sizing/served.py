@@ -42,13 +42,11 @@ class ServedReplica(Replica):
         front_end_s = self.serving.overheads.ttft_s(self.question.workload.prompt_tokens)
         return super().ttft_s(num_decodes) + front_end_s
 
-    def mean_step_fault(self, decode_batch: float) -> str | None:
-        fault = super().mean_step_fault(decode_batch)
-        if fault is None and self.slo_e2e_s is not None:
-            step = self.mean_step(decode_batch)
-            if self.e2e_s(step) > self.slo_e2e_s:
-                return "e2e"
-        return fault
+    def used_fractions(self, step: MeanStep) -> dict[str, float]:
+        used = super().used_fractions(step)
+        if self.slo_e2e_s is not None:
+            used["e2e"] = self.e2e_s(step) / self.slo_e2e_s
+        return used
 
     def e2e_s(self, step: MeanStep) -> float:
         return queueing.e2e_s(step.ttft_s, step.step_time_s, self.question.workload.output_tokens)
