@@ -16,7 +16,7 @@ from capplan.__main__ import main
 try:
     main()
 finally:
-    print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+    print(*sorted(name for name in sys.modules if "." not in name), file=sys.stderr)
 """
 FOR_PEOPLE = {"rich", "plotext", "matplotlib", "numpy"}
 
@@ -29,7 +29,7 @@ FOR_PEOPLE = {"rich", "plotext", "matplotlib", "numpy"}
         (["gpus", "--help"], FOR_PEOPLE | {"yaml"}),  # typer itself may need pydantic
         (
             ["gpus", "--qps", "100", "--slo-ttft", "400ms", "--no-verify"],
-            FOR_PEOPLE | {"multiprocessing"},
+            FOR_PEOPLE | {"multiprocessing", "email", "zipfile"},
         ),
         (["gpus", "--hardware", "h100-sxm-80gb", "--json"], FOR_PEOPLE),
         (["roofline"], FOR_PEOPLE),

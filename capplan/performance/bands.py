@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from capplan.performance.own_errors import OwnRuns
 from capplan.results.bands import ErrorBand
 from capplan.specs.error_bands import BandCell, BandTable, Figure, load_bands
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
+
+if TYPE_CHECKING:  # most answers take no calibration
+    from capplan.performance.own_errors import OwnRuns
 
 # From this share of what a replica can carry on, queues make small errors large.
 LOADED_FRACTION = 0.85

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from capplan.errors import CapplanError
 from capplan.performance.overheads import EngineOverheads
-from capplan.performance.own_errors import OwnErrors, OwnRuns
 from capplan.performance.rates import AllReduceRate, Rates
 
 if TYPE_CHECKING:  # most answers take no calibration
+    from capplan.performance.own_errors import OwnRuns
     from capplan.specs.calibration import CalibrationSpec
 
 
@@ -72,6 +72,8 @@ UNCALIBRATED = Calibration()
 
 def calibration_of(spec: CalibrationSpec) -> Calibration:
     """The factors of a file, and the errors of its runs."""
+    from capplan.performance.own_errors import OwnErrors, OwnRuns  # most answers take none
+
     errors = tuple(OwnErrors(b.figure, b.loaded, b.runs, b.low, b.high) for b in spec.bands)
     return Calibration(
         compute=spec.compute.value,
