@@ -30,8 +30,8 @@ def why_not(result: GpusResult) -> str | None:
         return "there is no fleet to simulate"
     if result.served_as is None:
         return "bounds alone were asked for (--no-verify): nothing was simulated"
-    if result.served_as.ep > 1:
-        return "`capplan simulate` takes expert parallelism from a plan alone"
+    if result.served_as.ep > 1 or result.served_as.dp > 1:
+        return "`capplan simulate` takes expert parallelism and copies from a plan alone"
     return None
 
 

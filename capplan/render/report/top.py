@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from capplan.render import shows
 from capplan.render.bands import GPUS, NAMES, band_text, coverage, find_band
+from capplan.render.gpus import shape_of
 from capplan.render.report.page import Block, Tile, Tiles, Words
 from capplan.render.sizing import limit_name
 from capplan.results.bands import BandedFigure
@@ -54,7 +55,7 @@ def _gpus(result: GpusResult) -> Tile:
     assert result.num_nodes is not None
     replicas = shows.plural(result.num_replicas, "replica")
     note = (
-        f"{result.hardware}: {result.num_gpus} carry the load ({replicas} x TP {result.tp}), "
+        f"{result.hardware}: {result.num_gpus} carry the load ({replicas} x {shape_of(result)}), "
         f"{spares(result)}, "
         f"{shows.plural(result.num_nodes, 'whole node')} of {result.gpus_per_node}"
     )
