@@ -10,18 +10,15 @@ from capplan.planner.question import Question
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.report import FleetRun, ReportCommand
 
-_SHELL = "One replica, for a shell"
 _OTHER_ENGINES = {"sglang": "sglang", "tensorrt-llm": "trtllm"}
 
 
 def emitted_forms(result: GpusResult) -> tuple[tuple[str, str], ...]:
     """Formats of `--emit` for the engine of the answer, and what each is."""
     engine = result.served_as.engine.lower() if result.served_as else "vllm"
-    for name, form in _OTHER_ENGINES.items():
-        if engine.startswith(name):
-            return ((form, _SHELL),)
+    shell = next((form for name, form in _OTHER_ENGINES.items() if engine.startswith(name)), "vllm")
     return (
-        ("vllm", _SHELL),
+        (shell, "One replica, for a shell"),
         ("plan", "plan.yaml, for capplan simulate and check"),
         ("kubernetes", "Kubernetes (YAML)"),
     )
