@@ -11,10 +11,13 @@ from capplan import units
 from capplan.errors import CapplanError
 from capplan.formulas.kv_blocks import longest
 from capplan.performance.rates import compute_format
+from capplan.planner.money import price_of
 from capplan.planner.parallelism import allowed_tps
-from capplan.planner.question import Question
+from capplan.planner.question import FleetSettings, Question
 from capplan.planner.replica import Replica
 from capplan.results.gpus import Suggestion
+from capplan.specs.catalogue import load_all
+from capplan.specs.hardware import HardwareSpec
 
 _SMALLER_FORMATS = ("fp8", "int8", "nvfp4", "int4")
 
@@ -24,6 +27,8 @@ def suggest(question: Question, replicas: Sequence[Replica], fault: str) -> tupl
     other = _other_tp(question)
     if fault in ("weights", "kv_memory"):
         found = [other, *_smaller_weights(question), _shorter_prompt(replicas)]
+        if not any(found):
+            found = [_other_accelerator(question)]
     else:
         found = [other, *_looser_limits(replicas)]
     return tuple(suggestion for suggestion in found if suggestion is not None)
@@ -42,6 +47,33 @@ def _other_tp(question: Question) -> Suggestion | None:
         if feasible(Replica(question, tp)):
             return Suggestion("--tp", str(tp), "meets every limit")
     return None
+
+
+def _other_accelerator(question: Question) -> Suggestion | None:
+    """The cheapest of the catalogue that serves the question, whatever it is called here."""
+    best: tuple[float, int, str] | None = None
+    for other in load_all(HardwareSpec, "hardware"):
+        price = price_of(other.spec, FleetSettings())
+        if price is None or (best and price.usd_per_gpu_hour >= best[0]):
+            continue
+        own = replace(question, hardware_id=other.id, hardware=other.spec)
+        for tp in allowed_tps(question.model, other.spec):
+            cost = price.usd_per_gpu_hour * tp
+            if (best is None or cost < best[0]) and _can(own, tp):
+                best = (cost, tp, other.id)
+    if best is None:
+        return None
+    cost, tp, name = best
+    bill = units.format_money(cost, digits=3)
+    why = f"the cheapest replica of the catalogue: TP {tp}, {bill}/hour"
+    return Suggestion("--hardware", name, why)
+
+
+def _can(question: Question, tp: int) -> bool:
+    try:
+        return feasible(Replica(question, tp))
+    except CapplanError:  # it does not compute the format
+        return False
 
 
 def _smaller_weights(question: Question) -> list[Suggestion]:

@@ -65,8 +65,11 @@ class Candidate:
         step = self.replica.steps.decode(batch, reads)
         return step.collective_s / step.total_s
 
-    def links_at_fault(self, fault: str | None) -> str | None:
-        """What to say where a lone request would keep the limit but for the collectives."""
+    def why_not(self, fault: str) -> tuple[str, str | None]:
+        """The reason why no rate is possible, and what to say of it: how far a lone request is.
+
+        ``interconnect`` where it would keep the limit but for the collectives.
+        """
         question, replica = self.question, self.replica
         if fault == "tpot":
             reads = replica.steps.uniform_reads(1.0, question.workload.decode_context_tokens)
@@ -75,13 +78,14 @@ class Candidate:
         elif fault == "ttft":
             steps, limit_s = replica.prefill_steps(0.0), question.limits.slo_ttft_s
         else:
-            return None
+            return fault, None
         linked_s = sum(times * step.collective_s for times, step in steps)
         whole_s = sum(times * step.total_s for times, step in steps)
-        if not limit_s < whole_s or whole_s - linked_s > limit_s:
-            return None
         linked, whole = (units.format_duration(t, digits=3) for t in (linked_s, whole_s))
-        return f"collectives take {linked} of the {whole} of {fault.upper()} without load"
+        if whole_s - linked_s <= limit_s < whole_s:
+            words = f"collectives take {linked} of the {whole} of {fault.upper()} without load"
+            return "interconnect", words
+        return fault, f"{whole} without load"
 
     def facts(self, reason: str | None = None, words: str | None = None) -> Kind:
         """What is known of it before any simulation."""

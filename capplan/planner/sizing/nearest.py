@@ -9,6 +9,7 @@ from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.grid import NUM_RATES, rate_at
 from capplan.planner.sizing.sample import Judged, judge
 from capplan.planner.sizing.search import Search
+from capplan.planner.sizing.sustained import whole_replicas
 from capplan.planner.suggestions import round_up
 from capplan.results.gpus import Suggestion
 
@@ -18,26 +19,43 @@ _LIGHT_LOAD = 0.05
 
 def nearest(candidates: Sequence[Candidate], aims: Search) -> tuple[Suggestion, ...]:
     """For the kind that misses by the smallest factor; every value was reached in a simulation."""
-    tried = [(judged, one) for one in candidates if (judged := _lightly_loaded(one, aims))]
+    tried = [
+        (judged, place, one)
+        for one in candidates
+        if (judged := _at(place := _light_place(one), one, aims))
+    ]
     if not tried:
         return ()
-    judged, best = min(tried, key=lambda pair: _miss(pair[0]))
+    judged, place, best = min(tried, key=lambda each: _miss(each[0]))
+    plan = _plan(best, rate_at(place), aims.demand.peak_per_s)
     found = []
     for level in judged.levels:
         if level.value_s is None or level.holds:
             continue
         shown = units.format_duration(level.value_s, digits=3)
         reached = units.format_duration(round_up(level.value_s))
-        deployment = best.serving.deployment
-        why = f"TP {deployment.tp} reaches {shown} at P{level.percentile:g} under light load"
+        times = f"{level.used_fraction:.3g} times the limit"
+        why = f"{plan} reach P{level.percentile:g} {shown}: {times}"
         found.append(Suggestion(f"--slo-{level.key}", reached, why))
     return tuple(found)
 
 
-def _lightly_loaded(candidate: Candidate, aims: Search) -> Judged | None:
+def _plan(candidate: Candidate, each_per_s: float, need_per_s: float) -> str:
+    """The fleet whose replicas carry so little."""
+    num = max(1, whole_replicas(need_per_s / each_per_s))
+    gpus = num * candidate.gpus_per_replica
+    rate = units.format_rate(each_per_s, digits=3)
+    return f"{gpus:,} GPUs (TP {candidate.serving.deployment.tp}, {rate} a replica)"
+
+
+def _light_place(candidate: Candidate) -> int:
     place = 1
     while place < NUM_RATES - 1 and rate_at(place + 1) <= candidate.saturation_per_s * _LIGHT_LOAD:
         place += 1
+    return place
+
+
+def _at(place: int, candidate: Candidate, aims: Search) -> Judged | None:
     sample = aims.curve(candidate).probe.sample(place, 1, longer=False)
     judged = judge(sample, aims.promise, aims.demand.kinds, by_interval=False)
     return None if sample.saturated else judged

@@ -82,10 +82,7 @@ def candidates_of(
             continue
         fault = candidate.replica.fault()
         if fault is not None or candidate.best is None:
-            links = candidate.links_at_fault(fault)
-            refused.append(
-                candidate.facts("interconnect" if links else fault or "kv_memory", links)
-            )
+            refused.append(candidate.facts(*candidate.why_not(fault or "kv_memory")))
             if fault in ("ttft", "tpot", "e2e"):
                 slow.append(candidate)
         else:
