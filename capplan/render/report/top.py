@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capplan.render import shows
-from capplan.render.bands import GPUS, NAMES, band_text, coverage, find_band
+from capplan.render.bands import NAMES, TO_BUY, band_text, coverage, find_band
 from capplan.render.gpus import shape_of
 from capplan.render.report.page import Block, Tile, Tiles, Words
 from capplan.render.sizing import limit_name
@@ -59,10 +59,9 @@ def _gpus(result: GpusResult) -> Tile:
         f"{spares(result)}, "
         f"{shows.plural(result.num_nodes, 'whole node')} of {result.gpus_per_node}"
     )
-    band = find_band(result.bands, GPUS, "mean")
-    tone = "plain"
+    band, tone = find_band(result.bands, TO_BUY, "mean"), "plain"
     if band is not None:
-        note += f"; {coverage([band])} band of the {result.num_gpus}: {band_text(band)}"
+        note += f"; {coverage([band])} band {band_text(band)}"
         tone = "open" if band.high > (result.num_gpus_rounded or 0) else "plain"
     return Tile("GPUs to get", shows.count(result.num_gpus_rounded or 0), note, tone)
 
