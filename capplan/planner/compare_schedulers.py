@@ -134,8 +134,8 @@ def _run(question: SchedulersQuestion, key: str) -> tuple[SchedulerRow, int, lis
 
         if contender is None:
             return open_replica(config, question.step_time, finished, watch=watch)
-        loop_config, policy = _loop_config(config, contender), contender.make(config)
-        loop = PolicyReplica(loop_config, policy, question.step_time, finished, watch=watch)
+        own, policy = loop_config(config, contender), contender.make(config)
+        loop = PolicyReplica(own, policy, question.step_time, finished, watch=watch)
         lives.append(loop)
         return loop
 
@@ -157,7 +157,7 @@ def _run(question: SchedulersQuestion, key: str) -> tuple[SchedulerRow, int, lis
         name=contender.name if contender else "vLLM V1",
         trace_checked=contender is None,
         kv_allocation=contender.kv_allocation if contender else "paged",
-        max_num_batched_tokens=_budget(config, contender),
+        max_num_batched_tokens=budget_of(config, contender),
         end=next((life.end for life in outcomes if life.end != "finished"), "finished"),
         num_answered=sum(client.end == "ok" for client in fleet.clients),
         num_refused=sum(len(life.rejected) for life in outcomes),
@@ -180,7 +180,8 @@ def _run(question: SchedulersQuestion, key: str) -> tuple[SchedulerRow, int, lis
     return row, len(fleet.clients), [r.prompt_tokens for r in records]
 
 
-def _loop_config(config: SchedulerConfig, contender: Contender) -> LoopConfig:
+def loop_config(config: SchedulerConfig, contender: Contender) -> LoopConfig:
+    """The settings that a contender gets of those of vLLM."""
     budget = config.max_num_batched_tokens
     return LoopConfig(
         num_blocks=config.usable_blocks,
@@ -194,12 +195,13 @@ def _loop_config(config: SchedulerConfig, contender: Contender) -> LoopConfig:
     )
 
 
-def _budget(config: SchedulerConfig, contender: Contender | None) -> int | None:
+def budget_of(config: SchedulerConfig, contender: Contender | None) -> int | None:
+    """Tokens a step; None where the rule knows no budget."""
     if contender is None:
         return config.max_num_batched_tokens
     if contender.key in ("static", "decode-first", "orca"):
         return None
-    return _loop_config(config, contender).max_num_batched_tokens
+    return loop_config(config, contender).max_num_batched_tokens
 
 
 def _tensorrt_llm(config: SchedulerConfig) -> TensorRtLlm:

@@ -79,7 +79,8 @@ class Rule:
 class Bars:
     """Horizontal bars (row, from, to), all of one kind, told apart by hatch as well as colour.
 
-    ``mark`` is the letter that draws them in the terminal; ``labels`` stand at their far ends.
+    ``mark`` is the letter that draws them in the terminal, ``end_mark`` that of their ends;
+    ``labels`` stand at their far ends.
     """
 
     bars: Sequence[tuple[float, float, float]]
@@ -89,6 +90,7 @@ class Bars:
     hatch: str = ""
     height: float = 0.6
     labels: Sequence[str] = ()
+    end_mark: str = ""
 
 
 Mark = Line | Dots | Area | Rule | Bars

@@ -43,7 +43,7 @@ def _panel(panel: Panel, width: int, height: int) -> list[str]:
     import plotext  # a tenth of a second, and only people look at it
 
     if _has_bars(panel):
-        height = len(panel.y.ticks) + FRAME  # a line for each row
+        height = len(panel.y.ticks) + FRAME - (not panel.x.label)  # a line for each row
     plotext.terminal.limit(width=False, height=False)  # the width is ours to choose
     figure = plotext.figure
     figure.clear()
@@ -121,9 +121,11 @@ def _signals(
             yield [(panel.x.low, value), (panel.x.high, value)], "-", True
         case Area():
             yield list(_filled(mark, panel, 2 * width, 2 * height)), SHADE, False
-        case Bars(bars, _, letter):
+        case Bars(bars, _, letter, end_mark=end_letter):
             for row, start, end in bars:
                 yield [(start, row), (end, row)], letter, start != end
+            if end_letter:
+                yield [(end, row) for row, _, end in bars], end_letter, False
 
 
 def _filled(area: Area, panel: Panel, columns: int, rows: int) -> Iterator[Point]:
@@ -173,5 +175,5 @@ def _letter(mark: Mark) -> str:
             return "|" if axis == "x" else "--"
         case Area():
             return SHADE * 2
-        case Bars(mark=letter):
-            return letter * 2
+        case Bars(mark=letter, end_mark=end_letter):
+            return letter + (end_letter or letter)

@@ -82,7 +82,7 @@ def _fill(figure: Any, plot: Plot, *, with_title: bool) -> Any:
     num_rows = -(-len(plot.panels) // plot.num_columns)
     grid = figure.subplots(num_rows, plot.num_columns, squeeze=False).flat
     for axes, panel in zip(grid, plot.panels, strict=True):
-        _draw(axes, panel)
+        _draw(axes, panel, plot.num_columns)
     handles = {
         label: handle
         for axes in figure.axes
@@ -103,7 +103,7 @@ def _columns(names: Sequence[str]) -> int:
     return max(1, min(len(names), 84 // most))
 
 
-def _draw(axes: Any, panel: Panel) -> None:
+def _draw(axes: Any, panel: Panel, num_columns: int) -> None:
     axes.set_axisbelow(True)
     for order, mark in enumerate(panel.marks):
         _mark(axes, mark, 2 + order / 100)
@@ -119,7 +119,8 @@ def _draw(axes: Any, panel: Panel) -> None:
         axes.grid(visible=False, axis="y")
         axes.tick_params(axis="y", length=0)
     if panel.title:
-        axes.set_title(panel.title, loc="left")
+        lines = wrapped(panel.title, TITLE_LETTERS // num_columns)
+        axes.set_title("\n".join(lines), loc="left")
 
 
 def _mark(axes: Any, mark: object, order: float) -> None:
