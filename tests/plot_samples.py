@@ -38,14 +38,14 @@ LINES = {
     "schedules": f"simulate --plan {PLAN} --compare-schedulers",
 }
 VARIATIONS = (
-    Variation("traffic", "traffic", "-20%", 5, 16),
-    Variation("traffic", "traffic", "+20%", 8, 16),
-    Variation("model", "the model is pessimistic", "x 1.20", 6, 16),
-    Variation("model", "the model is optimistic", "x 0.50", 13, 24),
-    Variation("burstiness", "CV of the gaps", "1", 7, 16),
-    Variation("burstiness", "CV of the gaps", "2", 8, 16),
-    Variation("burstiness", "CV of the gaps", "3", 10, 16),
-    Variation("prompt", "prompt length", "+20%", None, None),
+    Variation("traffic", "traffic", "-20%", 5, 16, None),
+    Variation("traffic", "traffic", "+20%", 8, 16, None),
+    Variation("model", "the model is pessimistic", "x 1.20", 6, 16, None),
+    Variation("model", "the model is optimistic", "x 0.50", 13, 24, None),
+    Variation("burstiness", "CV of the gaps", "1", 7, 16, None),
+    Variation("burstiness", "CV of the gaps", "2", 8, 16, None),
+    Variation("burstiness", "CV of the gaps", "3", 10, 16, None),
+    Variation("prompt", "prompt length", "+20%", None, None, None),
 )
 
 

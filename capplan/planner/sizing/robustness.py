@@ -61,7 +61,12 @@ def covers(best: Sized, need_per_s: float, rate_per_s: float) -> int:
     today, then = (
         max(1, whole_replicas(rate / sustained.requests_per_s)) for rate in (need_per_s, rate_per_s)
     )
-    return then if base <= today else whole_replicas(then * base / today)
+    return in_proportion(then, base, today)
+
+
+def in_proportion(num_replicas: int, base: int, today: int) -> int:
+    """As many more as stand there today beyond the ``today`` that would be enough."""
+    return num_replicas if base <= today else whole_replicas(num_replicas * base / today)
 
 
 def simulated(best: Sized, aims: Search) -> tuple[Variation, ...]:

@@ -64,28 +64,30 @@ def _panel(panel: Panel, width: int, height: int) -> list[str]:
             xs = [_at(panel.x, x) for x, _ in points]
             ys = [_at(panel.y, y) for _, y in points]
             figure.draw(figure.signal(xs, ys, marker=marker).lines(joined))
-    for (x, y), label, alignment in _labels(panel):
-        at = _at(panel.x, x), _at(panel.y, y)
+    for (x, y), label, alignment, rows_up in _labels(panel):
+        low, high = _at(panel.y, panel.y.low), _at(panel.y, panel.y.high)
+        up = rows_up * (high - low) / (height - FRAME)
+        at = _at(panel.x, x), min(_at(panel.y, y) + up, high)
         figure.draw(figure.text(*at, label, alignment=alignment))
     drawn = plotext.uncolorize(str(figure.build()))
     return [line.rstrip() for line in drawn.splitlines() if line.strip()]
 
 
-def _labels(panel: Panel) -> Iterator[tuple[Point, str, str]]:
-    """Names of lines at their ends, and values of bars beyond theirs."""
+def _labels(panel: Panel) -> Iterator[tuple[Point, str, str, int]]:
+    """Names over the ends of lines, values beyond those of bars; where, aligned how, rows up."""
     for mark in panel.marks:
         match mark:
             case Line(label=str(label)):
-                yield mark.points[-1], label, "right"
+                yield mark.points[-1], label, "right", 1
             case Dots(labels=labels) if labels and _has_bars(panel):
                 for point, label in zip(mark.points, labels, strict=True):
-                    yield point, f"{label} ", "right"
+                    yield point, f"{label} ", "right", 0
             case Bars(labels=labels) if labels:
                 for (row, start, end), label in zip(mark.bars, labels, strict=True):
                     if label:
                         rising = end >= start
                         text = f" {label}" if rising else f"{label} "
-                        yield (end, row), text, "left" if rising else "right"
+                        yield (end, row), text, "left" if rising else "right", 0
 
 
 def _has_bars(panel: Panel) -> bool:
