@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from capplan.planner.sizing.robustness import in_proportion
 from capplan.planner.sizing.sustained import whole_replicas
 from capplan.results.gpus import GpusResult
 from capplan.results.traffic_curve import TrafficCurve, TrafficPoint
@@ -21,8 +22,6 @@ def traffic_curve(result: GpusResult, arrival_rate_per_s: float) -> TrafficCurve
     if sizing is None or sustained is None or sizing.model_band is None or not result.num_replicas:
         return None
     each = sustained.requests_per_s
-    if sizing.proof is not None and sizing.proof.num_added:
-        each *= 1 - sizing.proof.num_added / sizing.proof.num_replicas
     band, gpus = sizing.model_band, (result.num_gpus or 0) // result.num_replicas
     ratios = (1.0, max(1.0, band.high_ratio), min(1.0, band.low_ratio))
     last = max([BEYOND * arrival_rate_per_s, *(1.05 * m.arrival_rate_per_s for m in sizing.months)])
