@@ -19,7 +19,10 @@ class Repository:
         self.root = Path(_git(folder, "rev-parse", "--show-toplevel").strip())
         self.revision = revision
         if revision.startswith("-"):
-            raise CapplanError(f"--diff: `{revision[:40]}` is not a revision")
+            raise CapplanError(
+                f"--diff: `{revision[:40]}` is not a revision",
+                hint="a branch, a tag or a commit: origin/main, v1.2, HEAD~1",
+            )
         try:
             commit = f"{revision}^{{commit}}"
             named = _git(self.root, "rev-parse", "--verify", "--quiet", commit).strip()

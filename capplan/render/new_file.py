@@ -25,7 +25,11 @@ def check_new_file(
                 "the file exists", location=location, hint="remove it, or give another name"
             )
         if not path.parent.is_dir():
-            raise CapplanError("there is no such folder", location=Location(str(path.parent)))
+            raise CapplanError(
+                "there is no such folder",
+                location=Location(str(path.parent)),
+                hint="make it first, or name a file in another one",
+            )
     except OSError as error:
         raise CapplanError(f"cannot be written: {error.strerror}", location=location) from None
 

@@ -19,7 +19,10 @@ _KV = ("fp8_e4m3", "fp8_e5m2")
 
 def command(wanted: Wanted, version: str) -> tuple[str, ...]:
     if version_key(version) < version_key(FIRST):
-        raise CapplanError(f"SGLang {version} is older than {FIRST}, the first that is written")
+        raise CapplanError(
+            f"SGLang {version} is older than {FIRST}, the first that is written",
+            hint=f"plan with {FIRST} or newer: --engine-version, or engine.version of the plan",
+        )
     return ("python3", "-m", "sglang.launch_server", f"--model-path={wanted.model}")
 
 

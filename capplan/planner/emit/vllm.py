@@ -21,7 +21,10 @@ _KV_SINCE_0_11 = (*_KV, "fp8_ds_mla", "bfloat16")
 def command(wanted: Wanted, version: str) -> tuple[str, ...]:
     """The program and the model."""
     if version_key(version) < version_key(FIRST):
-        raise CapplanError(f"vLLM {version} is older than {FIRST}, the first that is written")
+        raise CapplanError(
+            f"vLLM {version} is older than {FIRST}, the first that is written",
+            hint=f"plan with {FIRST} or newer: --engine-version, or engine.version of the plan",
+        )
     return ("vllm", "serve", wanted.model)
 
 
