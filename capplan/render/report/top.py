@@ -6,7 +6,7 @@ from capplan.render import shows
 from capplan.render.bands import NAMES, TO_BUY, band_text, coverage, find_band
 from capplan.render.gpus import shape_of
 from capplan.render.report.page import Block, Tile, Tiles, Words
-from capplan.render.sizing import limit_name
+from capplan.render.sizing import WHY_NOT, limit_name
 from capplan.results.bands import BandedFigure
 from capplan.results.gpus import GpusPlan, GpusResult, ServiceLevel
 
@@ -14,13 +14,21 @@ from capplan.results.gpus import GpusPlan, GpusResult, ServiceLevel
 def top_of(result: GpusResult) -> list[Block]:
     """The verdict in a sentence or two, and tiles."""
     if not result.feasible:
-        return [Words([f"✗ No number of GPUs is enough. {result.why or ''}".strip()], "bad")]
+        return _why_not(result)
     tiles = [_gpus(result)]
     if result.cost is not None:
         tiles.append(_bill(result))
     tiles += [_level(level, result) for level in result.service_levels]
     tiles.append(_binding(result))
     return [*verdict(result), Tiles(tiles)]
+
+
+def _why_not(result: GpusResult) -> list[Block]:
+    reason = WHY_NOT.get(result.binding_limit, result.binding_limit)
+    why = f": {result.why}" if result.why else ""
+    words: list[Block] = [Words([f"✗ No number of GPUs is enough: {reason}{why}."], "bad")]
+    nearest = [f"? With {s.option} {s.value}: {s.why}." for s in result.suggestions]
+    return [*words, Words(nearest, "open")] if nearest else words
 
 
 def verdict(result: GpusResult) -> list[Block]:
@@ -55,7 +63,7 @@ def _gpus(result: GpusResult) -> Tile:
     assert result.num_nodes is not None
     replicas = shows.plural(result.num_replicas, "replica")
     note = (
-        f"{result.hardware}: {result.num_gpus} carry the load ({replicas} x {shape_of(result)}), "
+        f"{result.hardware}: {result.num_gpus} for the load ({replicas} x {shape_of(result)}), "
         f"{spares(result)}, "
         f"{shows.plural(result.num_nodes, 'whole node')} of {result.gpus_per_node}"
     )
