@@ -24,7 +24,7 @@ def _definitions(folder: Path) -> set[str]:
 
 
 def _numbers() -> list[str]:
-    """Of the equations as they stand: 1 .. 29, the parts 12.1 .., and B1 .. of blocks."""
+    """Of the equations as they stand: 1 on, the parts 12.1 .., and B1 .. of blocks."""
     found, last = [], ""
     for indent, block, plain in re.findall(r"^( *)(?:- \*\*(B\d+)\. |(\d+)\. \*\*)", BODY, re.M):
         if block:
