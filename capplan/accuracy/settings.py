@@ -229,7 +229,10 @@ class _Settings:
         noted = re.search(r"num-scheduler-steps? (\d+)", self.run.columns.get("settings_notes", ""))
         if noted or self.tuned is None:
             return int(noted[1]) if noted else 1
-        return self.or_default("num_scheduler_steps", None, self.tuned.num_scheduler_steps)
+        steps = self.tuned.num_scheduler_steps
+        if steps > 1:
+            self.assume("num scheduler steps", str(steps), "settings_notes")
+        return steps
 
     def chunked(self, length: int) -> bool:
         if self.tuned is not None:
@@ -277,7 +280,9 @@ class _Settings:
             return False
         if "enable_balance" in self.run.columns.get("settings_notes", ""):
             return True
-        return self.or_default("enable_balance", None, self.run.workload in ("closed", "poisson"))
+        serves = self.run.workload in ("closed", "poisson")
+        self.assume("enable balance", "on" if serves else "off", "settings_notes")
+        return serves
 
     def recv_interval(self) -> int:
         """SGLang reads new requests every so many decode steps."""
