@@ -28,7 +28,8 @@ if TYPE_CHECKING:  # traffic is the simulator's, and plots are drawn where asked
 
 SCHEMA = "capplan.gpus/1"
 SIMULATION_ONLY = (
-    "slo_percentile", "slo_goodput", "arrivals", "seed", "engine", "engine_version", "max_num_seqs",
+    "slo_percentile", "slo_goodput", "slo_itl", "arrivals", "seed", "engine", "engine_version",
+    "max_num_seqs",
     "availability", "mtbf", "mttr", "pp", "expert_parallel", "dp_attention", "growth", "horizon",
     "sensitivity",
 )  # fmt: skip
@@ -152,7 +153,7 @@ def _ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
 
         given = options
         options, demand, written = planned(options, inputs)
-        limits_in = ("slo_ttft", "slo_tpot", "slo_e2e")
+        limits_in = ("slo_ttft", "slo_tpot", "slo_itl", "slo_e2e")
         planned_limits = any(getattr(options, n) != getattr(given, n) for n in limits_in)
     slos = SloOptions(*(getattr(options, name) for name in SloOptions._fields))
     if demand is not None:

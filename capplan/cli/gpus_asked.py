@@ -44,6 +44,7 @@ class GpusOptions(NamedTuple):
     slo_e2e: str | None = None
     slo_percentile: str | None = None
     slo_goodput: str | None = None
+    slo_itl: str | None = None
     arrivals: str | None = None
     seed: str | None = None
     objective: str | None = None

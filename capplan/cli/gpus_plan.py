@@ -55,7 +55,7 @@ def planned(options: GpusOptions, inputs: Inputs) -> Planned:
     spec = traffic_spec(asked, plan, document, inputs)
     folder = folder_of(options.plan, asked)
     demand = _demand(spec, folder, inputs)
-    filled = _filled(options, plan, inputs) if plan is not None else options
+    filled = _filled(options, plan) if plan is not None else options
     return Planned(filled, demand, _from_here(traffic_mapping(asked, document, inputs), folder))
 
 
@@ -95,7 +95,7 @@ def _demand(spec: TrafficSpec, folder: Path, inputs: Inputs) -> Demand:
     return Demand(spec.model_copy(update=at_rate), folder, recorded)
 
 
-def _filled(options: GpusOptions, plan: Plan, inputs: Inputs) -> GpusOptions:
+def _filled(options: GpusOptions, plan: Plan) -> GpusOptions:
     """Every option that was not given, as the plan would have it."""
     flags, degrees = plan.engine.settings, plan.deployment
     said = degrees.model_fields_set
@@ -119,7 +119,7 @@ def _filled(options: GpusOptions, plan: Plan, inputs: Inputs) -> GpusOptions:
         "spares": _text(degrees.spares),
         **_growth(plan),
         "price": None if degrees.price is None else f"${degrees.price:.9g}",
-        **_slos(plan, inputs),
+        **_slos(plan),
     }
     return options._replace(
         **{n: v for n, v in found.items() if getattr(options, n) is None and v is not None}
@@ -131,15 +131,14 @@ def _growth(plan: Plan) -> dict[str, str | None]:
     return {} if growth is None else {"growth": growth.rate, "horizon": growth.horizon}
 
 
-def _slos(plan: Plan, inputs: Inputs) -> dict[str, str | None]:
+def _slos(plan: Plan) -> dict[str, str | None]:
     slos = plan.slos
     if slos is None:
         return {}
-    if slos.itl is not None:
-        inputs.assume("ITL limit", "not searched for", "capplan simulate --plan")
     return {
         "slo_ttft": _limit(slos.ttft),
         "slo_tpot": _limit(slos.tpot),
+        "slo_itl": _limit(slos.itl),
         "slo_e2e": _limit(slos.e2e),
         "slo_percentile": f"{slos.percentile:g}",
         "slo_goodput": _text(slos.goodput),

@@ -25,6 +25,7 @@ def said_of(asked: Asked) -> GpusInputs:
         slo_tpot_s=limits["tpot"].limit_s if "tpot" in limits else None,
         slo_statistic=_statistic(asked),
         slo_e2e_s=limits["e2e"].limit_s if "e2e" in limits else None,
+        slo_itl_s=limits["itl"].limit_s if "itl" in limits else None,
         slo_percentiles={}
         if asked.percentile is None
         else {key: each.percentile or asked.percentile for key, each in limits.items()},

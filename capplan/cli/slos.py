@@ -11,7 +11,7 @@ from capplan.errors import CapplanError
 from capplan.planner import question as q
 from capplan.specs.percentiles import DEFAULT_SLO_PERCENTILE
 
-KEYS = ("ttft", "tpot", "e2e")
+KEYS = ("ttft", "tpot", "itl", "e2e")
 _DEFAULT_S = {"ttft": q.DEFAULT_SLO_TTFT_S, "tpot": q.DEFAULT_SLO_TPOT_S}
 _WORDS = {"ttft": "TTFT limit", "tpot": "TPOT limit"}
 _OWN = re.compile(r"[pP](\d{1,2}(?:\.\d{1,3})?):(.*)", re.DOTALL)
@@ -29,6 +29,7 @@ class SloOptions(NamedTuple):
     slo_e2e: str | None = None
     slo_percentile: str | None = None
     slo_goodput: str | None = None
+    slo_itl: str | None = None
 
 
 def limits_of(options: SloOptions, inputs: Inputs, *, all_given: bool = False) -> list[SloLimit]:
@@ -39,7 +40,7 @@ def limits_of(options: SloOptions, inputs: Inputs, *, all_given: bool = False) -
     for key in KEYS:
         text: str | None = getattr(options, f"slo_{key}")
         option, percentile = f"--slo-{key}", None
-        if text is None and (key == "e2e" or whole_only):
+        if text is None and (key in ("itl", "e2e") or whole_only):
             continue
         if text is not None and (own := _OWN.fullmatch(text)) is not None:
             percentile, text = _percentile(option, own[1]), own[2]
@@ -74,7 +75,7 @@ def _percentile(option: str, text: str) -> float:
 def check_together(limits: list[SloLimit], output_tokens: int) -> None:
     """Raises CapplanError where one limit leaves the others nothing to say."""
     by_key = {limit.key: limit.limit_s for limit in limits}
-    if len(by_key) < 3:
+    if not {"ttft", "tpot", "e2e"} <= by_key.keys():
         return
     parts_s = by_key["ttft"] + (output_tokens - 1) * by_key["tpot"]
     if by_key["e2e"] >= parts_s:

@@ -30,8 +30,8 @@ WHY_NOT = {
     "unsupported": "not supported",
 }
 _NAMES = {
-    "ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "goodput": "goodput", "kv_memory": "KV memory",
-    "token_budget": "token budget",
+    "ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "itl": "ITL", "goodput": "goodput",
+    "kv_memory": "KV memory", "token_budget": "token budget",
 }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ class GpusInputs:
     slo_tpot_s: float | None
     slo_statistic: str  # mean | P99 | percentiles
     slo_e2e_s: float | None
+    slo_itl_s: float | None
     slo_percentiles: dict[str, float]  # by measure; empty where only bounds were asked for
     verify: bool
     objective: str

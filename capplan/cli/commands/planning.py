@@ -12,6 +12,7 @@ def gpus(
     qps: o.Qps = None,
     slo_ttft: o.SloTtft = None,
     slo_tpot: o.SloTpot = None,
+    slo_itl: s.SloItl = None,
     slo_e2e: s.SloE2e = None,
     slo_percentile: s.SloPercentile = None,
     slo_goodput: s.SloGoodput = None,

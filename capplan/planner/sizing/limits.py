@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from capplan.errors import UnsupportedError
 from capplan.formulas.statistics import samples_needed
 from capplan.planner.sizing.demand import Demand
 from capplan.simulator.yardstick import Limit
@@ -26,6 +27,11 @@ def class_limits(demand: Demand) -> tuple[ClassLimit, ...]:
     for part in demand.parts:
         if part.slos is None:
             continue
+        if part.slos.itl is not None:
+            raise UnsupportedError(
+                f"the ITL of {part.name} alone is not known: gaps are those of all requests",
+                hint="promise it for the whole plan: `slos: {itl: ...}`",
+            )
         for key in ("ttft", "tpot", "e2e"):
             limit: SloLimit | None = getattr(part.slos, key)
             if limit is not None:
@@ -40,6 +46,11 @@ class Promise:
 
     limits: tuple[ClassLimit, ...]
     goodput_fraction: float | None = None
+
+    @property
+    def asks_for_gaps(self) -> bool:
+        """Between tokens: a limit on ITL."""
+        return any(each.limit.key == "itl" for each in self.limits)
 
     def samples_needed(self, shares: Mapping[str, float]) -> int:
         """Requests with which ten lie beyond the highest percentile, of each class its own.

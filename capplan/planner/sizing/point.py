@@ -8,7 +8,7 @@ from itertools import islice
 
 from capplan.planner.engine_loop import open_engine
 from capplan.planner.serving import Serving
-from capplan.planner.sizing.sample import Sample
+from capplan.planner.sizing.sample import Sample, gaps_of
 from capplan.simulator.fleet.patient import PatientFleet
 from capplan.simulator.fleet.settings import FleetSettings
 from capplan.simulator.fleet.simulate import simulate_fleet
@@ -16,6 +16,7 @@ from capplan.simulator.loop import ReplicaLoop
 from capplan.simulator.requests import Request, RequestRecord
 from capplan.simulator.run_data import RunData
 from capplan.simulator.saturation import saturation
+from capplan.simulator.step_statistics import StepStatistics
 from capplan.simulator.traffic.traffic import Traffic
 
 _AT_A_TIME = 64  # requests, before it is looked whether the first ones have ended
@@ -24,7 +25,8 @@ _AT_A_TIME = 64  # requests, before it is looked whether the first ones have end
 class Point:
     """The first requests of a run are looked at while others come after them, as they would.
 
-    ``traffic`` makes so many requests; ``most``: there may be need of so many. Where requests
+    ``traffic`` makes so many requests; ``most``: there may be need of so many; ``with_gaps``
+    between tokens too. Where requests
     follow from answers, every look is a run of its own.
     """
 
@@ -35,7 +37,10 @@ class Point:
         fleet: FleetSettings,
         kind_of: Callable[[str], int],
         most: int,
+        *,
+        with_gaps: bool = False,
     ) -> None:
+        self._watches: list[StepStatistics] | None = [] if with_gaps else None
         self._serving, self._fleet, self._kind_of = serving, fleet, kind_of
         self._traffic = traffic
         whole = traffic(most)
@@ -45,11 +50,16 @@ class Point:
         self._ended = False  # nobody comes any more, and all have left
 
     def _make(self, on_finish: Callable[[RequestRecord], object]) -> ReplicaLoop:
-        return open_engine(self._serving, on_finish)
+        if self._watches is None:
+            return open_engine(self._serving, on_finish)
+        self._watches.append(StepStatistics())
+        return open_engine(self._serving, on_finish, self._watches[-1])
 
     def sample(self, warmup: int, total: int) -> Sample:
         """Of the first ``total`` requests, but for the ``warmup`` before those that count."""
         if self._going is None:
+            if self._watches:
+                self._watches.clear()
             outcome = simulate_fleet(self._traffic(total), self._make, self._fleet)
             clients = sorted(outcome.clients, key=lambda client: client.sent_s)
             sent = [(client.id, client.sent_s) for client in clients]
@@ -109,4 +119,6 @@ class Point:
             ends_unanswered=refused,
         )
         state = saturation(run, window_s=(0.0, run.last_arrival_s))
-        return Sample.of(rows, saturated=state.saturated)
+        samples = (watch.gap_sample for watch in self._watches or ())
+        gaps = gaps_of(samples, sent[warmup][1], sent[-1][1]) if self._watches else ()
+        return Sample.of(rows, saturated=state.saturated, gaps=gaps)

@@ -36,6 +36,7 @@ class Probe:
     num_samples: int  # with which the highest percentile is a number
     seed: int
     points: Points = field(default_factory=NoPoints)
+    with_gaps: bool = False  # between tokens
     # The point that was simulated last, by its rate and size: it may be asked to go on.
     _last: dict[tuple[int, int], Point] = field(default_factory=dict, compare=False)
     _known_in_flight: dict[int, float] = field(default_factory=dict, compare=False)
@@ -65,6 +66,7 @@ class Probe:
                 FleetSettings(num_replicas, routing=self.routing, seed=self.seed),
                 self.demand.kind_of,
                 most,
+                with_gaps=self.with_gaps,
             )
         return self._last[key]
 
@@ -103,5 +105,6 @@ class Probe:
             repr(replace(serving.calibration, own=None)),
             repr(self.routing),
             self.demand.identity,
+            "with gaps" if self.with_gaps else "",
         )
         return name_of(parts)

@@ -18,7 +18,7 @@ from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.course import Course
 from capplan.planner.sizing.parallel import run_all
 from capplan.planner.sizing.probe import LEAST_TIMES, WARMUP_TIMES
-from capplan.planner.sizing.sample import Judged, Sample, judge
+from capplan.planner.sizing.sample import Gaps, Judged, Sample, gaps_of, judge
 from capplan.planner.sizing.search import Search
 from capplan.results.simulate import SimulateResult
 from capplan.results.sizing import Proof, ReplicaLoss
@@ -79,7 +79,11 @@ class _Fleet:
         ]
         # Where the rate itself rises, more are present later without a queue that never ends.
         saturated = answer.yardstick.stationary and answer.result.saturation.saturated
-        sample = Sample.of(rows, saturated=saturated)
+        gaps: Gaps = ()
+        if self.search.promise.asks_for_gaps:
+            samples = (watch.gap_sample for watch in run.statistics)
+            gaps = gaps_of(samples, from_s, run.last_arrival_s)
+        sample = Sample.of(rows, saturated=saturated, gaps=gaps)
         promise, kinds = self.search.promise, self.search.demand.kinds
         return judge(sample, promise, kinds, by_interval=False)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import struct
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeVar
@@ -13,11 +14,14 @@ from typing import Literal, TypeVar
 from capplan.formulas.statistics import percentile_of, section_half_width
 from capplan.planner.sizing.limits import ClassLimit, Promise
 from capplan.results.sizing import Level
+from capplan.simulator.gap_sample import GapSample, bucket_start_s
 from capplan.simulator.latencies import NAMES
 
 NUM_SECTIONS = 10
 T = TypeVar("T")
 Verdict = Literal["holds", "fails", "undecided"]
+# Gaps of each section by the logarithm of their length: (bucket, how many), as `GapSample` has it.
+Gaps = tuple[tuple[tuple[int, int], ...], ...]
 _HEAD = struct.Struct("<?I")
 _NO_TPOT = -1.0  # a single token has none
 
@@ -34,10 +38,15 @@ class Sample:
     e2e: array[float]
     kinds: bytes  # the class of each request, counted from 0
     saturated: bool
+    gaps: Gaps = ()  # between tokens, where a limit asks for them
 
     @classmethod
     def of(
-        cls, rows: Sequence[tuple[float, float | None, float, int]], *, saturated: bool
+        cls,
+        rows: Sequence[tuple[float, float | None, float, int]],
+        *,
+        saturated: bool,
+        gaps: Gaps = (),
     ) -> Sample:
         """Rows of (ttft, tpot, e2e, class)."""
         return cls(
@@ -46,11 +55,13 @@ class Sample:
             array("f", [row[2] for row in rows]),
             bytes(row[3] for row in rows),
             saturated,
+            gaps,
         )
 
     def encoded(self) -> bytes:
         parts = (self.ttft.tobytes(), self.tpot.tobytes(), self.e2e.tobytes(), self.kinds)
-        return _HEAD.pack(self.saturated, len(self.ttft)) + b"".join(parts)
+        gaps = json.dumps(self.gaps).encode() if self.gaps else b""
+        return _HEAD.pack(self.saturated, len(self.ttft)) + b"".join(parts) + gaps
 
     @classmethod
     def decoded(cls, data: bytes) -> Sample:
@@ -58,10 +69,13 @@ class Sample:
         if len(data) < _HEAD.size:
             raise ValueError("too short")
         saturated, count = _HEAD.unpack_from(data)
-        if len(data) != _HEAD.size + 13 * count:
+        end = _HEAD.size + 13 * count
+        if len(data) < end:
             raise ValueError("of the wrong length")
         ttft, tpot, e2e = (_column(data, i, count) for i in range(3))
-        return cls(ttft, tpot, e2e, data[_HEAD.size + 12 * count :], saturated)
+        kinds, rest = data[_HEAD.size + 12 * count : end], data[end:]
+        gaps = tuple(tuple((b, n) for b, n in section) for section in json.loads(rest or b"[]"))
+        return cls(ttft, tpot, e2e, kinds, saturated, gaps)
 
     def values(self, key: str, kind: int | None) -> list[float]:
         """One measure in order of arrival; those that have none are left out."""
@@ -114,17 +128,46 @@ def judge(sample: Sample, promise: Promise, kinds: Sequence[str], *, by_interval
 def _level(sample: Sample, each: ClassLimit, kinds: Sequence[str]) -> Level:
     limit = each.limit
     kind = None if each.kind is None else kinds.index(each.kind)
-    values = sample.values(limit.key, kind)
     value = low = high = None
-    if values:
+    found: list[float] = []
+    if limit.key == "itl":
+        value = _of_gaps(sample.gaps, limit.percentile)
+        parts = (_of_gaps((section,), limit.percentile) for section in sample.gaps)
+        found = [part for part in parts if part is not None]
+    elif values := sample.values(limit.key, kind):
         value = _percentile(values, limit.percentile)
         found = [_percentile(part, limit.percentile) for part in _sections(values)]
-        if len(found) > 1 and math.isfinite(max(found)) and math.isfinite(value):
-            half = section_half_width(value, found)
-            low, high = max(0.0, value - half), value + half
+    if value is not None and len(found) > 1 and math.isfinite(max(value, *found)):
+        half = section_half_width(value, found)
+        low, high = max(0.0, value - half), value + half
     return Level(
         limit.key, NAMES[limit.key], limit.percentile, limit.limit_s, value, low, high, each.kind
     )
+
+
+def gaps_of(watches: Iterable[GapSample], start_s: float, end_s: float) -> Gaps:
+    """Of all replicas in a window, in sections of equal time."""
+    edges = [start_s + (end_s - start_s) * i / NUM_SECTIONS for i in range(NUM_SECTIONS + 1)]
+    counts: list[dict[int, int]] = [{} for _ in range(NUM_SECTIONS)]
+    for watch in watches:
+        for section, (low, high) in zip(counts, pairwise(edges), strict=True):
+            for bucket, num in watch.within(low, math.nextafter(high, low)).histogram().items():
+                section[bucket] = section.get(bucket, 0) + num
+    return tuple(tuple(sorted(section.items())) for section in counts)
+
+
+def _of_gaps(gaps: Gaps, percentile: float) -> float | None:
+    """The upper end of the bucket that holds the percentile: at most 1.6 % more than it is."""
+    counts: dict[int, int] = {}
+    for section in gaps:
+        for bucket, num in section:
+            counts[bucket] = counts.get(bucket, 0) + num
+    left = sum(counts.values()) * percentile / 100
+    for bucket in sorted(counts):
+        left -= counts[bucket]
+        if left <= 0:
+            return bucket_start_s(bucket + 1)
+    return None
 
 
 def _sections(values: Sequence[T]) -> list[Sequence[T]]:
@@ -154,6 +197,8 @@ def _good(sample: Sample, promise: Promise, kinds: Sequence[str]) -> list[bool]:
     """Whether each request meets all limits that it has."""
     good = [True] * len(sample.ttft)
     for each in promise.limits:
+        if each.limit.key == "itl":
+            continue  # of gaps, not of requests
         kind = None if each.kind is None else kinds.index(each.kind)
         column: array[float] = getattr(sample, each.limit.key)
         most = each.limit.limit_s

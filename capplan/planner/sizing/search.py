@@ -55,7 +55,7 @@ class Search:
     def curve(self, candidate: Candidate) -> Curve:
         probe = Probe(
             candidate.serving, candidate.replica, self.demand, self.routing,
-            self.num_samples, self.seed, self.points,
+            self.num_samples, self.seed, self.points, self.promise.asks_for_gaps,
         )  # fmt: skip
         return Curve(
             probe, self.promise, self.demand.kinds, candidate.bound_per_s, candidate.bound_limit
