@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capplan.formulas.attention import context_reads
+from capplan.formulas.moe import distinct_experts
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.batch import Batch, Chunk
 from capplan.performance.rates import derated_rates, ideal_rates
@@ -182,3 +183,15 @@ def test_cards_without_peer_to_peer_go_through_the_host() -> None:
     assert through_host.latency_s > direct.latency_s
     served = architecture_of(load_hardware("rtx-4090").spec.architecture).serving.link
     assert through_host.bus_bandwidth_bytes_per_s / served == pytest.approx(5.2e9, rel=0.05)
+
+
+@given(st.integers(2, 512), st.integers(1, 16), st.floats(1, 20_000))
+def test_experts_touched(num_experts: int, chosen: int, tokens: float) -> None:
+    """One token reads its own; no batch reads more than all, or than its tokens chose."""
+    chosen = min(chosen, num_experts)
+    assert distinct_experts(num_experts, chosen, 1) == pytest.approx(chosen)
+    touched = distinct_experts(num_experts, chosen, tokens)
+    assert chosen * 0.999 <= touched <= min(num_experts, chosen * tokens) * 1.001
+    assert distinct_experts(num_experts, chosen, 2 * tokens) >= touched * 0.999
+    # Uneven routing never reads more than even routing.
+    assert touched <= num_experts * (1 - (1 - chosen / num_experts) ** tokens) * 1.001
