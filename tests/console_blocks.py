@@ -78,10 +78,27 @@ def shown(line: str) -> str:
 
 
 def agrees(expected: str, found: str) -> bool:
-    pattern = "".join(
-        r"(?:.*\n)*?" if text == "..." else re.escape(text) + r"\n" for text in expected.split("\n")
-    )
-    return re.fullmatch(pattern, found + "\n") is not None
+    """Whether the parts between the dots stand in the output, in order and at its ends."""
+    lines = found.split("\n")
+    parts: list[list[str]] = [[]]
+    for line in expected.split("\n"):
+        if line == "...":
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    first, *others = parts
+    if not others:
+        return lines == first
+    if lines[: len(first)] != first:
+        return False
+    at = len(first)
+    *middle, last = others
+    for part in middle:  # the earliest place leaves most room for what follows
+        places = range(at, len(lines) - len(part) + 1)
+        at = next((i + len(part) for i in places if lines[i : i + len(part)] == part), -1)
+        if at < 0:
+            return False
+    return len(lines) - len(last) >= at and lines[len(lines) - len(last) :] == last
 
 
 def _brought_up_to_date(expected: str, found: str) -> str:

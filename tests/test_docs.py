@@ -37,5 +37,15 @@ def test_doctests(page: Path) -> None:
     assert failed == 0
 
 
+def test_dots_stand_for_any_lines() -> None:
+    assert agrees("a\n...\nc\n...", "a\nb\nc\nd")
+    assert agrees("...\nc", "a\nc\nc")
+    assert agrees("a\n...\nb", "a\nb")
+    assert not agrees("a\n...\nb\n...\nb", "a\nb")
+    assert not agrees("a", "a\nb")
+    assert not agrees("b\n...", "a\nb")
+    assert agrees("", "")
+
+
 def test_there_are_commands_to_run() -> None:
     assert len(COMMANDS) >= 8
