@@ -21,6 +21,10 @@ from capplan.cli.run import run
 from capplan.planner.explain.figure import filled_in, number
 
 LINES = [
+    "gpus --hardware h100 --qps 40",
+    "gpus --hardware h100,a100-sxm-80gb --qps 150 --spares 2 --price $2",
+    "gpus --model mixtral-8x7b --hardware h200 --qps 6 --slo-ttft 2s --slo-e2e 30s --tp 2,4",
+    "gpus --hardware h100 --qps 8 --slo-ttft p90:1s --output-tokens 1 --availability 99.99%",
     "gpus --no-verify",
     "gpus --no-verify --hardware h100,a100-sxm-80gb --model llama-3.1-70b --tp 4",
     "gpus --no-verify --model mixtral-8x7b --hardware h100 --kv-dtype fp8 --spares 2 --price $2",
@@ -96,7 +100,8 @@ def values_of(answer: Any) -> list[float]:
 # Steps on the way that the answer itself does not hold.
 ON_THE_WAY = re.compile(
     r"KV of a request|blocks of the pool|KV pool|step of|GPUs by|share of the bound|"
-    r"requests in flight|samples beyond|headroom|used share, static|TTFT|TPOT"
+    r"requests in flight|samples beyond|headroom|used share, static|TTFT|TPOT|"
+    r"(top|bottom) of the bracket|requests that count at a point"
 )
 
 
@@ -130,8 +135,8 @@ def test_any_question_adds_up(
     qps: float, prompt: int, output: int, ttft_ms: int, tpot_ms: int, tp: str
 ) -> None:
     line = (
-        f"gpus --hardware h100 --qps {qps:.4f} --prompt-tokens {prompt} --output-tokens {output} "
-        f"--slo-ttft {ttft_ms}ms --slo-tpot {tpot_ms}ms --tp {tp}"
+        f"gpus --no-verify --hardware h100 --qps {qps:.4f} --prompt-tokens {prompt} "
+        f"--output-tokens {output} --slo-ttft {ttft_ms}ms --slo-tpot {tpot_ms}ms --tp {tp}"
     )
     check_arithmetic(explained(line)["result"]["figures"])
 

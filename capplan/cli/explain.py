@@ -41,15 +41,21 @@ Answer = tuple[Explanation, Any, list[Assumption], bool]
 
 
 def _gpus(texts: Mapping[str, Any]) -> Answer:
-    from capplan.cli.gpus import asked_and_answered
+    from capplan.cli.gpus import answered_with_search
     from capplan.cli.gpus_asked import GpusOptions
+    from capplan.cli.gpus_said import said_of
     from capplan.planner.explain.gpus import explain_gpus
 
     inputs = Inputs()
-    # What is explained is the arithmetic of the bounds.
-    options = picked(GpusOptions, {**texts, "verify": False})
-    question, asked, result = asked_and_answered(options, inputs)
-    return explain_gpus(question, result), asked, inputs.assumptions, result.feasible
+    options = picked(GpusOptions, texts)
+    asked, question, result, found = answered_with_search(options, inputs)
+    if found is None or found.best is None:
+        explanation = explain_gpus(question, result)
+    else:
+        from capplan.planner.explain.sizing import explain_sized  # the simulator's
+
+        explanation = explain_sized(found.result, found.best, found.aims)
+    return explanation, said_of(asked), inputs.assumptions, result.feasible
 
 
 def _roofline(texts: Mapping[str, Any]) -> Answer:

@@ -23,6 +23,7 @@ from capplan.render.screen import Screen
 from capplan.results.gpus import GpusInputs, GpusPlan, GpusResult
 
 if TYPE_CHECKING:  # traffic is the simulator's, and plots are drawn where asked
+    from capplan.planner.sizing.answer import Answered
     from capplan.planner.sizing.demand import Demand
     from capplan.render.plots.chart import Plot
 
@@ -85,19 +86,26 @@ def asked_and_answered(
 
 def asked_and_chosen(options: GpusOptions, inputs: Inputs) -> tuple[Asked, q.Question, GpusResult]:
     """All that was asked, the question of the accelerator that was chosen, and the answer."""
-    asked = _ask(options, _is_simulated(options), inputs)
-    result = _answered(asked, inputs)
-    chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
-    _assume_rates(chosen, result, inputs)
+    asked, chosen, result, _ = answered_with_search(options, inputs)
     return asked, chosen, result
 
 
-def _answered(asked: Asked, inputs: Inputs) -> GpusResult:
+def answered_with_search(
+    options: GpusOptions, inputs: Inputs
+) -> tuple[Asked, q.Question, GpusResult, Answered | None]:
+    """The same, and what the simulated search found; None where bounds alone were asked for."""
+    asked = _ask(options, _is_simulated(options), inputs)
+    found: Answered | None = None
     if asked.percentile is None:
-        return plan_fleet(asked.questions)
-    from capplan.cli.gpus_sizing import sized  # the simulator is not every answer's
+        result = plan_fleet(asked.questions)
+    else:
+        from capplan.cli.gpus_sizing import sized  # the simulator is not every answer's
 
-    return sized(asked, inputs)
+        found = sized(asked, inputs)
+        result = found.result
+    chosen = next(item for item in asked.questions if item.hardware_id == result.hardware)
+    _assume_rates(chosen, result, inputs)
+    return asked, chosen, result, found
 
 
 def _is_simulated(options: GpusOptions) -> bool:

@@ -15,7 +15,7 @@ from capplan.cli.serving import ONE_BATCH, profile_of
 from capplan.cli.traffic import checked
 from capplan.errors import CapplanError, did_you_mean
 from capplan.performance.kv_engine import KvEngine
-from capplan.planner.sizing.answer import Extras, Sought, sized_fleet
+from capplan.planner.sizing.answer import Answered, Extras, Sought, sized_fleet
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.limits import ClassLimit, Promise, class_limits
 from capplan.planner.sizing.objectives import OBJECTIVES, Objective
@@ -35,7 +35,7 @@ def mean_length(option: str, text: str) -> int:
     return max(1, round(lengths.mean_tokens))
 
 
-def sized(asked: Asked, inputs: Inputs) -> GpusResult:
+def sized(asked: Asked, inputs: Inputs) -> Answered:
     """The answer that a simulation found and proved; raises CapplanError for bad input."""
     options = asked.options
     objective = _objective(options.objective)
@@ -43,7 +43,7 @@ def sized(asked: Asked, inputs: Inputs) -> GpusResult:
     sought = _sought(asked, inputs)
     e2e = [limit.limit_s for limit in asked.limits if limit.key == "e2e"]
     with Progress("sizing: kinds of replica") as progress:
-        result = sized_fleet(
+        answered = sized_fleet(
             asked.questions,
             Sought(
                 asked.model_id,
@@ -63,9 +63,9 @@ def sized(asked: Asked, inputs: Inputs) -> GpusResult:
                 progress=progress,
             ),
         )
-    _assume_engine(asked, result, inputs)
-    _assume_course(demand, result, inputs)
-    return result
+    _assume_engine(asked, answered.result, inputs)
+    _assume_course(demand, answered.result, inputs)
+    return answered
 
 
 def _objective(text: str | None) -> Objective:

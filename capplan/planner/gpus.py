@@ -120,7 +120,7 @@ def _feasible(question: Question, sizing: Sizing, options: tuple[TpOption, ...])
     binding, limit = binding_of(replica, bounds, sizing.best_step)
     busy = per_replica / most
     counted = _counted(question, sizing)
-    throughput = band_for("throughput", _key(question, sizing.tp, 1.0))
+    throughput = band_for("throughput", key_of_bounds(question, sizing.tp, 1.0))
     answer = replace(
         _base(question),
         feasible=True,
@@ -169,7 +169,7 @@ def _service_levels(question: Question, step: MeanStep) -> tuple[ServiceLevel, .
     return tuple(levels)
 
 
-def _key(question: Question, tp: int, utilisation: float) -> BandKey:
+def key_of_bounds(question: Question, tp: int, utilisation: float) -> BandKey:
     """As of servers under the newest engine: bounds know neither engine nor queue."""
     own = question.calibration.own
     return band_key(
@@ -183,11 +183,11 @@ def _counted(question: Question, sizing: Sizing) -> BandedFigure:
     assert bounds is not None
     assert best is not None
     if question.fleet.replica_output_tokens_per_s is not None:
-        band = band_for("throughput", _key(question, sizing.tp, 1.0))
+        band = band_for("throughput", key_of_bounds(question, sizing.tp, 1.0))
         return counted_as_given(bounds, sizing.replica, band)
     most, rate = most_requests_per_s(question, best), question.workload.arrival_rate_per_s
     return gpus_band(
-        bounds.num_gpus_combined, sizing.tp, rate, most, _key(question, sizing.tp, 1.0),
+        bounds.num_gpus_combined, sizing.tp, rate, most, key_of_bounds(question, sizing.tp, 1.0),
         bounds.num_gpus_memory,
     )  # fmt: skip
 
@@ -195,7 +195,7 @@ def _counted(question: Question, sizing: Sizing) -> BandedFigure:
 def _latency_bands(
     question: Question, tp: int, step: MeanStep, busy: float
 ) -> Iterator[BandedFigure]:
-    key = _key(question, tp, busy)
+    key = key_of_bounds(question, tp, busy)
     yield latency_band("ttft", "mean", 0.0, step.ttft_s, None, key)
     if question.workload.output_tokens > 1:
         yield latency_band("tpot", "mean", 0.0, step.step_time_s, None, key)

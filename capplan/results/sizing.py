@@ -35,6 +35,22 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
+class SizedPoint:
+    """A rate that the search for the highest one tried, and what decided it.
+
+    ``level`` is the limit nearest to being missed, or missed by most; ``was_longer``: its interval
+    covered the limit, and a longer run then stood as it was.
+    """
+
+    requests_per_s: float  # of one replica
+    num_replicas: int  # together
+    num_requests: int
+    was_longer: bool
+    holds: bool
+    level: Level
+
+
+@dataclass(frozen=True, slots=True)
 class Sustained:
     """The highest rate at which a group of replicas keeps all limits, and how far each is.
 
@@ -50,6 +66,7 @@ class Sustained:
     goodput_fraction: float
     num_points: int
     num_requests: int
+    points: tuple[SizedPoint, ...] = ()  # in the order in which they were tried
     band: Range | None = None  # of requests_per_s
 
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from capplan.performance.bands import band_for
 from capplan.performance.batch import Batch
 from capplan.planner.bounds import decode_tokens_per_s
 from capplan.planner.explain import memory
+from capplan.planner.explain.bands import count_band_figures, value_band_figures
 from capplan.planner.explain.figure import figure
+from capplan.planner.explain.fleet import fleet_figures
 from capplan.planner.explain.money import cost_figures, power_figures
-from capplan.planner.explain.operating import operating_figures, rate_symbol
+from capplan.planner.explain.operating import (
+    combined_figures,
+    operating_figures,
+    rate_symbol,
+)
 from capplan.planner.explain.steps import step_time
+from capplan.planner.gpus import key_of_bounds
 from capplan.planner.question import Question
 from capplan.planner.replica import Replica
 from capplan.results.explanation import Explanation, Figure, Symbol
@@ -19,15 +28,16 @@ from capplan.results.gpus import GpusPlan
 
 def explain_gpus(question: Question, plan: GpusPlan) -> Explanation:
     """``plan`` answers ``question``; infeasible ones are explained up to where they end."""
+    if not plan.feasible:
+        plan = replace(plan, bounds=None)  # of no degree in particular
     tp = plan.tp or question.engine.tp or 1
     replica = Replica(question, tp)
-    figures = [*_demand(question, plan), *_memory(replica, plan)]
-    left_out = ["largest batches: the last at which a limit still holds, found by bisection"]
+    figures = list(bound_figures(replica, plan))
+    left_out = [LARGEST_BATCHES]
     if plan.feasible:
-        figures += _decode(replica, plan)
-        figures += _prefill(replica, plan)
         figures += operating_figures(replica, plan)
-        figures += _fleet(plan)
+        figures += fleet_figures(plan, tp)
+        figures += _bands(replica, plan)
         if plan.cost:
             figures += cost_figures(plan.cost, question.workload)
         if plan.power:
@@ -36,6 +46,37 @@ def explain_gpus(question: Question, plan: GpusPlan) -> Explanation:
     else:
         count = f"No number of {plan.hardware} serves {question.model.name}: {plan.binding_limit}"
     return Explanation("gpus", count, tuple(figures), tuple(left_out))
+
+
+def _bands(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
+    """Of the count, unless the user has measured what a replica makes, and of the means."""
+    question = replica.question
+    counted = next(band for band in plan.bands if band.figure == "num_gpus")
+    if question.fleet.replica_output_tokens_per_s is None:
+        assert plan.replica is not None
+        assert plan.bounds is not None
+        yield from count_band_figures(
+            counted,
+            band_for("throughput", key_of_bounds(question, replica.tp, 1.0)),
+            question.workload.arrival_rate_per_s,
+            plan.replica.requests_per_s,
+            replica.tp,
+            plan.bounds.num_gpus_memory,
+        )
+    yield from value_band_figures(plan.bands)
+
+
+LARGEST_BATCHES = "largest batches: the last at which a limit still holds, found by bisection"
+
+
+def bound_figures(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
+    """Demand, memory, decode and prefill; infeasible ones end with the memory."""
+    yield from _demand(replica.question, plan)
+    yield from _memory(replica, plan)
+    if plan.feasible:
+        yield from _decode(replica, plan)
+        yield from _prefill(replica, plan)
+        yield from combined_figures(replica, plan)
 
 
 def _demand(question: Question, plan: GpusPlan) -> Iterator[Figure]:
@@ -219,46 +260,4 @@ def _prefill(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
         picture="Prompts that come over prompts that a replica reads.",
         check="Decode takes none of the time here: with it, more are needed.",
         source="docs/model.md 16",
-    )
-
-
-def _fleet(plan: GpusPlan) -> Iterator[Figure]:
-    assert plan.tp is not None
-    assert plan.num_replicas is not None
-    assert plan.num_nodes is not None
-    assert plan.num_gpus_rounded is not None
-    node, replicas, spares = plan.gpus_per_node, plan.num_replicas, plan.num_spare_replicas
-    symbols = [
-        Symbol("replicas", "that the bounds ask for", replicas, ""),
-        Symbol("spares", "beside them (--spares)", spares, ""),
-        Symbol("node", "GPUs of a node", node, ""),
-        Symbol("tp", "GPUs a replica", plan.tp, ""),
-    ]
-    formula = "nodes = ceil((replicas + spares) / floor(node / tp))"
-    if plan.tp > node:
-        formula = "nodes = (replicas + spares) × ceil(tp / node)"
-    yield figure(
-        "nodes",
-        plan.num_nodes,
-        "",
-        formula,
-        symbols,
-        why="Servers are bought and rented whole, and a replica stays within one.",
-        picture="Replicas packed into boxes.",
-        check=f"{plan.num_nodes * node - (replicas + spares) * plan.tp} of their GPUs are left.",
-        source="docs/model.md 18",
-    )
-    yield figure(
-        "GPUs to get",
-        plan.num_gpus_rounded,
-        "",
-        "get = nodes × node",
-        [
-            Symbol("nodes", "whole", plan.num_nodes, ""),
-            Symbol("node", "GPUs of a node", node, ""),
-        ],
-        why="This is what the bill is for.",
-        picture="All boxes, full or not.",
-        check=f"{plan.num_gpus_rounded} cover the {plan.num_gpus} of the bounds.",
-        source="docs/model.md 18",
     )

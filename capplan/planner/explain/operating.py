@@ -15,18 +15,20 @@ from capplan.results.explanation import Figure, Symbol
 from capplan.results.gpus import GpusPlan
 
 
+def combined_figures(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
+    """The rate of a replica, and the GPUs that follow."""
+    if replica.question.workload.output_tokens > 1:
+        yield _mean_rate(replica, plan)
+    yield _combined(replica, plan, rate_symbol(replica.question))
+
+
 def operating_figures(replica: Replica, plan: GpusPlan) -> Iterator[Figure]:
-    """The rate of a replica, the GPUs that follow, and what requests see at that size."""
+    """How full the replicas of the bounds are, and what requests see at that size."""
     question, facts = replica.question, plan.replica
     assert facts is not None
     assert plan.num_replicas is not None
-    workload = question.workload
     rate = rate_symbol(question)
-    measured = question.fleet.replica_output_tokens_per_s
-    if workload.output_tokens > 1:
-        yield _mean_rate(replica, plan)
-    yield _combined(replica, plan, rate)
-    if measured is not None:
+    if question.fleet.replica_output_tokens_per_s is not None:
         carried = most_requests_per_s(question, replica.mean_step(facts.decode_batch))
     else:
         carried = facts.requests_per_s

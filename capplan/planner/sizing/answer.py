@@ -45,7 +45,16 @@ class Sought:
     extras: Extras = Extras()
 
 
-def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> GpusResult:
+@dataclass(frozen=True)
+class Answered:
+    """The answer, and what it was made of; ``best`` None: no number is enough."""
+
+    result: GpusResult
+    best: Sized | None
+    aims: Search
+
+
+def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> Answered:
     """Raises UnsupportedError where no accelerator can do what was asked."""
     # By the closed form, an independent view.
     bounds = {plan.hardware: plan for plan in plan_each(questions)}
@@ -69,12 +78,13 @@ def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> 
             slow += candidates
     sized.sort(key=lambda one: (one.rank, one.kind.hardware))
     result = _result(bounds, Found(tuple(sized), tuple(cut)), aims, sought.extras)
+    best = sized[0] if sized and result.feasible else None
     if sized or not slow:
-        return result
+        return Answered(result, best, aims)
     # Where weights or KV do not fit, the bounds have said what would.
     first, *others = result.candidates
     moved = replace(first, suggestions=nearest(slow, aims))
-    return GpusResult.first_of([moved, *others], result.sizing)
+    return Answered(GpusResult.first_of([moved, *others], result.sizing), None, aims)
 
 
 def _candidates(question: Question, sought: Sought, own_tokens: float | None) -> Kinds:

@@ -18,6 +18,7 @@ from capplan.simulator.fleet.settings import FleetSettings, Routing
 # Mean times in the system that pass before requests count, and that a run lasts at least: the
 # number in the system has then long forgotten that it began at zero.
 WARMUP_TIMES = 2.5
+START_REQUESTS = 20  # of each replica, before any count
 LEAST_TIMES = 5.0
 MORE_THAN_NEEDED = 1.25  # requests beyond those with which a percentile is a number
 LEAST_SAMPLES = 500
@@ -73,7 +74,7 @@ class Probe:
     def _lengths(self, place: int, num_replicas: int, longer: bool) -> tuple[int, int]:
         """Requests before those that count, and altogether."""
         in_flight = self._in_flight(place) * num_replicas
-        warmup = math.ceil(WARMUP_TIMES * in_flight) + 20 * num_replicas
+        warmup = math.ceil(WARMUP_TIMES * in_flight) + START_REQUESTS * num_replicas
         needed = max(LEAST_SAMPLES, math.ceil(self.num_samples * MORE_THAN_NEEDED))
         measured = needed * (LONGER if longer else 1)
         total = max(warmup + measured, math.ceil(LEAST_TIMES * in_flight))

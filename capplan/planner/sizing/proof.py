@@ -27,7 +27,7 @@ from capplan.simulator.yardstick import Limit
 
 # The proof draws its own random numbers: those that sized the fleet would agree with themselves.
 _SEEDS_APART = 1_000_003
-_MORE_REQUESTS = 1.6
+MORE_REQUESTS = 1.6
 MOST_ADDED = 8
 HEALTH_CHECK_S = 1.0
 _RETRIES = 10
@@ -50,7 +50,7 @@ class _Fleet:
         rate = self.search.demand.peak_per_s
         in_flight = self.candidate.replica.in_flight(rate / num_replicas) * num_replicas
         warmup = math.ceil(WARMUP_TIMES * in_flight)
-        needed = math.ceil(self.search.num_samples * _MORE_REQUESTS)
+        needed = math.ceil(self.search.num_samples * MORE_REQUESTS)
         total = max(warmup + needed, math.ceil(LEAST_TIMES * in_flight))
         return total, warmup / rate
 

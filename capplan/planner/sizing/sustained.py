@@ -11,7 +11,7 @@ from capplan.planner.sizing.grid import highest, rate_at
 from capplan.planner.sizing.limits import Promise
 from capplan.planner.sizing.probe import Probe
 from capplan.planner.sizing.sample import Judged, judge
-from capplan.results.sizing import Sustained
+from capplan.results.sizing import SizedPoint, Sustained
 
 # Replicas that are simulated together. The router evens out what arrives at each; eight get most
 # of what any number gets (docs/planner.md), so that larger fleets are on the safe side.
@@ -20,7 +20,7 @@ GROUP = 8
 # group does: nobody has to try a number of which the group already says that it is not enough.
 _SMALL = 4
 # Below this share of the bound a rate is taken to pass; where the search ends there, the next.
-_SURELY = (0.7, 0.35, 0.1, 0.0)
+SURELY = (0.7, 0.35, 0.1, 0.0)
 SLACK = 1.05  # bounds speak of means; a simulation of fixed lengths may touch them
 
 
@@ -34,6 +34,7 @@ class Curve:
     most_per_s: float  # the bound of one replica
     bound_limit: str  # and the limit that sets it
     judged: dict[tuple[int, int], Judged] = field(default_factory=dict)
+    points: list[SizedPoint] = field(default_factory=list)
     num_requests: int = 0
 
     def sustained(self, num_replicas: int, useful_per_s: float = 0.0) -> Sustained | None:
@@ -55,7 +56,7 @@ class Curve:
             return rate_at(place) < useful_per_s
 
         found = 0
-        for surely in _SURELY:
+        for surely in SURELY:
             found = highest(partial(passes, surely=surely), hopeless)
             if rate_at(found) >= self.most_per_s * surely:
                 break
@@ -74,6 +75,10 @@ class Curve:
                 if found.verdict != "undecided":
                     break
             self.judged[key] = found
+            num = self.probe.num_requests(place, group, longer=longer)
+            holds = found.verdict == "holds"
+            decisive = max(found.levels, key=lambda level: level.used_fraction)
+            self.points.append(SizedPoint(rate_at(place), group, num, longer, holds, decisive))
         return self.judged[key]
 
     def _result(self, place: int, group: int) -> Sustained:
@@ -88,6 +93,7 @@ class Curve:
             goodput_fraction=here.goodput_fraction,
             num_points=len(self.judged),
             num_requests=self.num_requests,
+            points=tuple(self.points),
         )
 
 
