@@ -101,7 +101,8 @@ def values_of(answer: Any) -> list[float]:
 ON_THE_WAY = re.compile(
     r"KV of a request|blocks of the pool|KV pool|step of|GPUs by|share of the bound|"
     r"requests in flight|samples beyond|headroom|used share, static|TTFT|TPOT|"
-    r"(top|bottom) of the bracket|requests that count at a point"
+    r"(top|bottom) of the bracket|requests that count at a point|"
+    r"share of what the replicas carry|requests that a replica holds"
 )
 
 
@@ -120,6 +121,43 @@ def test_it_explains_the_answer_of_the_command(line: str) -> None:
     for figure in found["result"]["figures"]:
         same = any(figure["value"] == pytest.approx(value, rel=1e-12) for value in known)
         assert same or ON_THE_WAY.match(figure["name"]), figure["name"]
+
+
+def answered(line: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(run_command(f"{line} --json")[1])["result"]
+    return result
+
+
+@pytest.mark.parametrize("mode", ["", " --no-verify"])
+def test_it_explains_the_run_that_produced_the_answer(mode: str) -> None:
+    """The simulated count by default, that of the bounds where they are the answer."""
+    line = f"gpus --slo-ttft 400ms --slo-tpot 25ms{mode}"
+    result, figures = answered(line), explained(line)["result"]["figures"]
+    values = {figure["name"]: figure["value"] for figure in figures}
+    name = "GPUs by all limits together" if mode else "GPUs"
+    assert values[name] == result["num_gpus"]
+    assert values["GPUs to get"] == result["num_gpus_rounded"]
+    band = next(band for band in result["bands"] if band["figure"] == "num_gpus")
+    ends = values["fewest GPUs of the band"], values["most GPUs of the band"]
+    assert ends == (band["low"], band["high"])
+    assert ("sustained by a replica" in values) is not mode.strip().startswith("--no")
+
+
+def test_the_bisection_is_told_in_its_order() -> None:
+    line = "gpus --hardware h100 --qps 40"
+    sustained = answered(line)["sustained"]
+    points = [p for p in sustained["points"] if p["num_replicas"] == sustained["num_replicas"]]
+    held = [point["requests_per_s"] for point in points if point["holds"]]
+    failed = [point["requests_per_s"] for point in points if not point["holds"]]
+    assert max(held) == sustained["requests_per_s"]
+    assert min(failed) == pytest.approx(sustained["fails_at_per_s"])
+    for point in points:
+        over = point["level"]["value_s"] > point["level"]["limit_s"]
+        assert over is not point["holds"]
+    figures = {f["name"]: f for f in explained(line)["result"]["figures"]}
+    told = figures["sustained by a replica"]["check"]
+    assert told.count("holds") == len(held)
+    assert told.count("fails") == len(failed)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -90,7 +90,7 @@ def _simulate(texts: Mapping[str, Any]) -> Answer:
     with Progress("simulating") as progress:
         found = simulate_plan(asked.question, progress)
     return (
-        explain_simulate(asked.inputs, found.result),
+        explain_simulate(asked.inputs, found.result, asked.question.serving),
         asked.inputs,
         inputs.assumptions,
         found.result.feasible,

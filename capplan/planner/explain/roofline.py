@@ -119,3 +119,28 @@ def _times(
         check=f"At measured rates {point.new_tokens / point.derated_time_s:,.0f}.",
         source="definition",
     )
+    yield from _band(result, point, name)
+
+
+def _band(result: GpuRoofline, point: RooflinePoint, name: str) -> Iterator[Figure]:
+    """The ends of the time at measured rates, as servers were off."""
+    prefill, decode = result.bands
+    band = prefill if point.phase == "prefill" else decode
+    for end, value, ratio in (
+        ("low", point.band_low_s, band.low_ratio),
+        ("high", point.band_high_s, band.high_ratio),
+    ):
+        yield figure(
+            f"{name}: time at measured rates, {end} end",
+            value,
+            "s",
+            f"{end} = time × ratio",
+            [
+                Symbol("time", "at measured rates, as predicted", point.derated_time_s, "s"),
+                Symbol("ratio", "measured over predicted, at this end", ratio, ""),
+            ],
+            why="The step model is a prediction too: of five servers like it four lie within.",
+            picture="A thermometer with its tolerance printed on the back.",
+            check=f"Behind it: {band.words}.",
+            source="docs/accuracy.md, Error bands; docs/calibrate.md",
+        )

@@ -5,26 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from capplan.formulas.statistics import samples_needed
+from capplan.planner.explain.bands import value_band_figures
 from capplan.planner.explain.figure import figure
+from capplan.planner.explain.load import load_figures
+from capplan.planner.serving import Serving
+from capplan.results.bands import BandedFigure
 from capplan.results.explanation import Explanation, Figure, Symbol
 from capplan.results.simulate import Latency, ServiceLevel, SimulateInputs, SimulateResult
 
 _COUNTED = "counted in the run; docs/simulator.md"
 
 
-def explain_simulate(asked: SimulateInputs, result: SimulateResult) -> Explanation:
+def explain_simulate(
+    asked: SimulateInputs, result: SimulateResult, serving: Serving
+) -> Explanation:
     """Rates, shares and ranks follow by formulas; the latencies themselves were observed."""
     figures = [*_fleet(asked, result), *_rates(result)]
     for level in result.service_levels:
         figures += _level(level, result)
+    figures += load_figures(asked, result, serving)
     figures += _usage(asked, result)
+    figures += value_band_figures(_banded(result))
     headline = f"{asked.model_name}, {asked.traffic}: {result.verdict}"
     left_out = (
         "latencies: read off the requests of the run, in the order of their size",
         "intervals: from sections of the run or replications, docs/simulator.md",
-        "step times: the step model, docs/model.md; `capplan explain gpus` shows its parts",
+        "step times: the step model, docs/model.md; that of the mean batch is shown in its parts",
+        "goodput's band: counted again with every latency at the ends of its own",
     )
     return Explanation("simulate", headline, tuple(figures), left_out)
+
+
+def _banded(result: SimulateResult) -> list[BandedFigure]:
+    """Throughput, and what is limited, at the percentile of the limit."""
+    statistics = {f"P{level.percentile:g}" for level in result.service_levels}
+    return [
+        band
+        for band in result.bands
+        if band.figure == "output_tokens_per_s" or band.statistic in statistics
+    ]
 
 
 def _fleet(asked: SimulateInputs, result: SimulateResult) -> Iterator[Figure]:
@@ -62,6 +81,21 @@ def _rates(result: SimulateResult) -> Iterator[Figure]:
             picture="Answers counted at the door.",
             check=f"{state.offered_per_s:.4g} came and {state.served_per_s:.4g} left a second: "
             + ("a queue grows." if state.saturated else "steady."),
+            source=_COUNTED,
+        )
+        tokens = round(result.output_tokens_per_s * result.window_s)
+        yield figure(
+            "output tokens a second",
+            result.output_tokens_per_s,
+            "tokens/s",
+            "throughput = tokens / window",
+            [
+                Symbol("tokens", "made within the window", tokens, "tokens"),
+                Symbol("window", "after the warm-up", result.window_s, "s"),
+            ],
+            why="What the GPUs were there for.",
+            picture="Words that left the building, over the time that it was open.",
+            check=f"{result.output_tokens_per_s / result.num_gpus:,.0f} a GPU.",
             source=_COUNTED,
         )
     mean = next((x.mean_s for x in result.latencies if x.key == "e2e"), None)
