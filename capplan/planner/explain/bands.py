@@ -10,7 +10,8 @@ from capplan.results.explanation import Figure, Symbol
 
 _SOURCE = "docs/accuracy.md, Error bands; docs/calibrate.md"
 _NAMES = {
-    "ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "output_tokens_per_s": "output tokens a second",
+    "ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E",
+    "output_tokens_per_s": "output tokens a second",
 }  # fmt: skip
 
 

@@ -173,7 +173,7 @@ def _found(sustained: Sustained) -> Figure:
 
 
 def _limit(key: str) -> str:
-    return key.upper() if key in ("ttft", "tpot", "e2e") else key.replace("_", " ")
+    return key.upper() if key in ("ttft", "tpot", "itl", "e2e") else key.replace("_", " ")
 
 
 def _path(sustained: Sustained) -> str:
