@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
+from math import inf, isfinite
 
 from capplan.planner.bands import latency_band
 from capplan.planner.fleet import (
@@ -90,7 +90,7 @@ def _bands(
     ttft_s = next((level.value_s for level in levels if level.key == "ttft"), None)
     for level in levels:
         statistic = f"P{level.percentile:g}" + (f" of {level.kind}" if level.kind else "")
-        if level.value_s is not None and level.key in ("ttft", "tpot", "e2e"):
+        if level.value_s is not None and isfinite(level.value_s):
             found.append(
                 latency_band(level.key, statistic, level.percentile, level.value_s, ttft_s, key)
             )
