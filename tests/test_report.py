@@ -126,6 +126,9 @@ def test_every_assumption_and_formula_is_there(page: str) -> None:
     assert options
     assert all(option in parsed for option in options)
     assert parsed.count("Source:") >= 20
+    # What is explained is what is answered.
+    (said,) = re.findall(r"<dt>GPUs to get</dt><dd class=\"value\">(.*?)</dd>", page)
+    assert re.findall(r"<h3>GPUs to get <span class=\"value\">(.*?)</span>", page) == [said]
 
 
 def test_markdown_has_the_same_parts(page: str) -> None:

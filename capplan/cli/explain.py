@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
@@ -13,6 +13,11 @@ from capplan.errors import CapplanError, did_you_mean
 from capplan.render import explain as render
 from capplan.results.assumptions import Assumption
 from capplan.results.explanation import Explanation
+
+if TYPE_CHECKING:  # each command has its own
+    from capplan.planner.question import Question
+    from capplan.planner.sizing.answer import Answered
+    from capplan.results.gpus import GpusResult
 
 SCHEMA = "capplan.explanation/1"
 FORMATS = ("text", "markdown")
@@ -44,18 +49,23 @@ def _gpus(texts: Mapping[str, Any]) -> Answer:
     from capplan.cli.gpus import answered_with_search
     from capplan.cli.gpus_asked import GpusOptions
     from capplan.cli.gpus_said import said_of
-    from capplan.planner.explain.gpus import explain_gpus
 
     inputs = Inputs()
     options = picked(GpusOptions, texts)
     asked, question, result, found = answered_with_search(options, inputs)
-    if found is None or found.best is None:
-        explanation = explain_gpus(question, result)
-    else:
-        from capplan.planner.explain.sizing import explain_sized  # the simulator's
-
-        explanation = explain_sized(found.result, found.best, found.aims)
+    explanation = gpus_explained(question, result, found)
     return explanation, said_of(asked), inputs.assumptions, result.feasible
+
+
+def gpus_explained(question: Question, result: GpusResult, found: Answered | None) -> Explanation:
+    """The run that produced the answer where one did, else the bounds."""
+    if found is None or found.best is None:
+        from capplan.planner.explain.gpus import explain_gpus
+
+        return explain_gpus(question, result)
+    from capplan.planner.explain.sizing import explain_sized  # the simulator's
+
+    return explain_sized(found.result, found.best, found.aims)
 
 
 def _roofline(texts: Mapping[str, Any]) -> Answer:

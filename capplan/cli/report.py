@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from capplan.cli.emit import emitted_text
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
+from capplan.cli.explain import gpus_explained
 from capplan.cli.files import write_new
-from capplan.cli.gpus import as_served, asked_and_chosen
+from capplan.cli.gpus import answered_with_search, as_served
 from capplan.cli.gpus_asked import Asked, GpusOptions
 from capplan.cli.gpus_said import said_of
 from capplan.cli.gpus_written import written
@@ -26,13 +26,10 @@ from capplan.cli.report_commands import (
 from capplan.cli.report_run import fleet_run, why_not
 from capplan.cli.roofline import DEFAULT_BATCHES
 from capplan.errors import CapplanError, did_you_mean
-from capplan.planner.explain.gpus import explain_gpus
-from capplan.planner.gpus import plan_fleet
 from capplan.planner.question import Question
 from capplan.planner.roofline import roofline
 from capplan.planner.sizing.traffic_curve import traffic_curve
 from capplan.render.new_file import check_new_file
-from capplan.results.explanation import Explanation
 from capplan.results.gpus import GpusInputs, GpusResult
 from capplan.results.report import FleetRun, Report, ReportText
 from capplan.results.roofline import GpuRoofline
@@ -87,7 +84,7 @@ def _written(report: Report, form: str) -> str:
 
 def _report(texts: Mapping[str, Any]) -> Report:
     options, inputs = picked(GpusOptions, texts), Inputs()
-    asked, question, result = asked_and_chosen(options, inputs)
+    asked, question, result, found = answered_with_search(options, inputs)
     said = said_of(asked)
     served = as_served(question, result)
     left_out: list[str] = []
@@ -98,7 +95,7 @@ def _report(texts: Mapping[str, Any]) -> Report:
         question=said,
         answer=result,
         assumptions=tuple(inputs.assumptions),
-        explanation=_explained(question, result),
+        explanation=gpus_explained(question, result, found),
         traffic=traffic_curve(result, said.arrival_rate_per_s),
         roofline=_roofline(served, result),
         plot_lines=plot_lines(texts, line, run),
@@ -137,12 +134,6 @@ def _launches(
             else:
                 found.append(ReportText(name, text))
     return tuple(found)
-
-
-def _explained(question: Question, result: GpusResult) -> Explanation:
-    """The arithmetic of the bounds, at the degree of the answer."""
-    own = replace(question, engine=replace(question.engine, tp=result.tp or question.engine.tp))
-    return explain_gpus(own, plan_fleet([own]))
 
 
 def _roofline(question: Question, result: GpusResult) -> GpuRoofline:
