@@ -244,6 +244,7 @@ IdlePower = Annotated[
 Batches = Annotated[
     Text, option("--batch", "N[,N...]", "Decode batches [default: 1,8,32,128,256].")
 ]
+Kernels = Annotated[bool, typer.Option("--kernels", help="Each point kernel by kernel.")]
 Contexts = Annotated[
     Text,
     option("--context", "TOKENS[,TOKENS...]", "Context lengths [default: 2048,8192]."),

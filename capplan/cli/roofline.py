@@ -35,6 +35,7 @@ class RooflineOptions(NamedTuple):
     batch: str | None
     context: str | None
     calibration: str | None = None
+    kernels: bool = False
 
 
 def answer(options: RooflineOptions, plot: str | None, as_json: bool, form: str) -> int:
@@ -87,6 +88,7 @@ def asked_and_answered(
             calibration=calibration_of(
                 inputs, options.calibration, model.id, hardware.id, DEFAULT_ENGINE
             ),
+            with_kernels=options.kernels,
         )
         for hardware in accelerators
     ]  # fmt: skip

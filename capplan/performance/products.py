@@ -32,6 +32,8 @@ EP_IMBALANCE = 1.15
 class Product:
     """``count`` equal products of a step on one GPU; per product and row."""
 
+    name: str  # `qkv_proj`: as engines call what they merge
+    compute: str  # the format of its arithmetic
     count: float
     flop_per_row: float
     activation_bytes_per_row: float
@@ -52,6 +54,7 @@ class ExpertLayers:
     ``imbalance`` is the load of the fullest rank over the mean: all wait for it.
     """
 
+    compute: str
     count: float
     num_experts: int
     experts_per_token: int
@@ -87,6 +90,18 @@ def _merge_key(at: int, tensor: Tensor) -> tuple[object, ...]:
     return (tensor.part, tensor.group, tensor.shape[1], at if which is None else f"m{which}")
 
 
+def _name(parts: Sequence[str]) -> str:
+    """
+    >>> _name(["q_proj", "k_proj", "v_proj"]), _name(["o_proj"])
+    ('qkv_proj', 'o_proj')
+    """
+    if len(parts) == 1:
+        return parts[0]
+    heads = [part.removesuffix("_proj") for part in parts]
+    joined = "" if all(len(head) == 1 for head in heads) else "_"
+    return joined.join(dict.fromkeys(heads)) + "_proj"
+
+
 def _product(tensors: Sequence[Tensor], work: WorkModel, kernels: KernelRates) -> Product:
     number_format = tensor_format(tensors[0], work.model, work.dtype)
     compute = compute_format(work.hardware, number_format, work.activation_dtype)
@@ -103,6 +118,8 @@ def _product(tensors: Sequence[Tensor], work: WorkModel, kernels: KernelRates) -
         for t in tensors
     )
     return Product(
+        name=_name([t.name.rpartition(".")[2] for t in tensors]),
+        compute=compute,
         count=count,
         flop_per_row=2.0 * outputs * inputs,
         activation_bytes_per_row=(outputs + inputs) * element,
@@ -145,6 +162,7 @@ def _expert_layers(
     weights = sum(tensor_bytes(t, number_format) / t.copies for t in tensors)
     families = backends.get(curve_name(number_format)) or backends.get("default", ())
     return ExpertLayers(
+        compute=compute,
         count=first.copies / first.num_experts,
         num_experts=first.num_experts,
         experts_per_token=first.experts_per_token,

@@ -196,6 +196,20 @@ class StepModel:
         assert self.rates.kernels is not None, "ideal rates have no kernels"
         return self.rates.kernels
 
+    @property
+    def work_model(self) -> WorkModel:
+        """Work and traffic of the tensors and caches on one rank."""
+        return self._work
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """Dense matrix products, at rates that were measured."""
+        return self._products
+
+    @property
+    def expert_layers(self) -> tuple[ExpertLayers, ...]:
+        return self._experts
+
     @cached_property
     def _products(self) -> tuple[Product, ...]:
         return products_of(self._work, self._kernels)

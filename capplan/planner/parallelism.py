@@ -90,9 +90,14 @@ def num_experts(model: ModelSpec) -> int:
     return max((f.num_experts for f in model.ffns.values() if isinstance(f, MoEFFN)), default=0)
 
 
+def linked_gpus(hardware: HardwareSpec) -> int:
+    """As many as any link joins in one server."""
+    return max(domain_gpus(hardware), PCIE_GPUS if hardware.pcie is not None else 1)
+
+
 def link_fault(hardware: HardwareSpec, tp: int) -> str | None:
     """Why no link joins so many accelerators, or None."""
-    limit = max(domain_gpus(hardware), PCIE_GPUS if hardware.pcie is not None else 1)
+    limit = linked_gpus(hardware)
     if tp <= limit:
         return None
     return f"{hardware.name} links {limit} accelerator{'s' if limit > 1 else ''}"

@@ -11,8 +11,9 @@ from capplan.performance.calibration import UNCALIBRATED, Calibration
 from capplan.performance.rates import Rates, derated_rates, ideal_rates
 from capplan.performance.step import StepModel
 from capplan.planner.bands import BAND_ENGINE
+from capplan.planner.roofline_kernels import kernels_at
 from capplan.results.bands import ErrorBand
-from capplan.results.roofline import GpuRoofline, RooflinePoint
+from capplan.results.roofline import GpuRoofline, RooflineKernel, RooflinePoint
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.model import ModelSpec
 
@@ -28,8 +29,11 @@ def roofline(
     batches: Sequence[int],
     contexts: Sequence[int],
     calibration: Calibration = UNCALIBRATED,
+    with_kernels: bool = False,
 ) -> GpuRoofline:
     """Points for each context and batch: one prompt's prefill, and one decode step.
+
+    ``with_kernels``: each of them kernel by kernel as well.
 
     Raises CapplanError when the accelerator cannot compute in the weights' format.
     """
@@ -43,8 +47,16 @@ def roofline(
     own = calibration.own and calibration.own.at_tp(tp)
     key = band_key(model, hardware, BAND_ENGINE, tp, 0.0, own)
     ttft, tpot = band_for("ttft", key), band_for("tpot", key)
-    points = [_prefill(ideal, derated, ttft, context) for context in contexts]
-    points += [_decode(ideal, derated, tpot, n, context) for context in contexts for n in batches]
+    asked = [("prefill", 1, context) for context in contexts]
+    asked += [("decode", num, context) for context in contexts for num in batches]
+    points: list[RooflinePoint] = []
+    kernels: list[RooflineKernel] = []
+    for phase, num, context in asked:
+        batch = _batch(ideal, phase, num, context)
+        band, new = (ttft, context) if phase == "prefill" else (tpot, num)
+        points.append(_point(phase, ideal, derated, band, batch, num, context, new))
+        if with_kernels:
+            kernels += kernels_at(ideal.rates, derated, batch, phase, num, context)
     peak = ideal.rates.flops_per_s[ideal.gemm_format]
     bandwidth = ideal.rates.bandwidth_bytes_per_s
     return GpuRoofline(
@@ -60,19 +72,15 @@ def roofline(
         derated_bandwidth_bytes_per_s=derated.rates.bandwidth_bytes_per_s,
         points=tuple(points),
         bands=(ttft, tpot),
+        kernels=tuple(kernels),
     )
 
 
-def _prefill(ideal: StepModel, derated: StepModel, band: ErrorBand, context: int) -> RooflinePoint:
-    batch = ideal.batch(0.0, {}, [Chunk(context)])
-    return _point("prefill", ideal, derated, band, batch, 1, context, context)
-
-
-def _decode(
-    ideal: StepModel, derated: StepModel, band: ErrorBand, num: int, context: int
-) -> RooflinePoint:
-    batch = Batch(float(num), ideal.uniform_reads(float(num), context))
-    return _point("decode", ideal, derated, band, batch, num, context, num)
+def _batch(steps: StepModel, phase: str, num: int, context: int) -> Batch:
+    """One prompt, or one step of so many decodes."""
+    if phase == "prefill":
+        return steps.batch(0.0, {}, [Chunk(context)])
+    return Batch(float(num), steps.uniform_reads(float(num), context))
 
 
 def _point(

@@ -153,5 +153,8 @@ def comparison_table(result: GpusResult) -> Table:
 
 def _binds(plan: GpusPlan) -> str:
     if not plan.feasible:
-        return f"✗ {plan.why or WHY_NOT.get(plan.binding_limit, plan.binding_limit)}"
+        reason = WHY_NOT.get(plan.binding_limit, plan.binding_limit)
+        if plan.why and plan.binding_limit not in ("dominated", "unsupported"):
+            return f"✗ {reason}: {plan.why}"
+        return f"✗ {plan.why or reason}"
     return limit_name(plan.binding_limit) if plan.sustained else plan.binding

@@ -18,7 +18,13 @@ def screen(
     return Screen(
         headline=_headline(result),
         tables=[
-            table for each in result.each for table in (_points(each, result), _bands(each, result))
+            table
+            for each in result.each
+            for table in (
+                _points(each, result),
+                *([_kernels(each, result)] if each.kernels else []),
+                _bands(each, result),
+            )
         ],
         notes=[_reading(each, result) for each in result.each],
         plot=lambda width: _plot(result, width),
@@ -64,6 +70,28 @@ def _points(each: GpuRoofline, result: RooflineResult) -> Table:
     return Table(f"Prefill of one prompt; one decode step{_on(each, result)}", columns, rows)
 
 
+def _kernels(each: GpuRoofline, result: RooflineResult) -> Table:
+    columns = (
+        Column("phase", "phase", right=False),
+        Column("num_sequences", "batch", shows.count),
+        Column("context_tokens", "context\ntokens", shows.count),
+        Column("kernel", "kernel", right=False),
+        Column("intensity_flop_per_byte", "FLOP per\nbyte", shows.number),
+        Column("bound", "bound", right=False),
+        Column("attainable_flop_per_s", "reach\nTFLOP/s", lambda v: shows.number(v / TERA)),
+        Column("time_s", "shortest\ntime", shows.duration),
+        Column("derated_time_s", "derated\ntime", shows.duration),
+        Column("step_fraction", "of the\nstep", shows.share),
+    )
+    rows = [[getattr(kernel, column.key) for column in columns] for kernel in each.kernels]
+    return Table(
+        f"Kernel by kernel, all layers together{_on(each, result)}",
+        columns,
+        rows,
+        note="Shares are of the derated time; norms, collectives and the host have no roof here.",
+    )
+
+
 def _bands(each: GpuRoofline, result: RooflineResult) -> Table:
     """The time of each point with its band: no room is left beside the rest."""
     prefill, decode = each.bands
@@ -90,7 +118,16 @@ def _bands(each: GpuRoofline, result: RooflineResult) -> Table:
 
 
 def _for_programs(result: RooflineResult) -> Table:
-    """All of a point in one row."""
+    """All of a point in one row; of a kernel, where they were asked for."""
+    if result.kernels:
+        table = _kernels(result, result)
+        columns = [Column(column.key, column.key) for column in table.columns]
+        rows = [
+            [*(getattr(kernel, column.key) for column in columns), each.hardware]
+            for each in result.each
+            for kernel in each.kernels
+        ]
+        return Table("kernels", [*columns, Column("hardware", "hardware")], rows)
     keys = [column.key for column in _points(result, result).columns]
     keys += ["band_low_s", "band_high_s"]
     columns = [Column(key, key) for key in [*keys, "hardware"]]

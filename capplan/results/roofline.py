@@ -48,6 +48,25 @@ class RooflinePoint:
 
 
 @dataclass(frozen=True, slots=True)
+class RooflineKernel:
+    """One kind of work within a point. What does no arithmetic has a derated time alone."""
+
+    phase: str
+    num_sequences: int
+    context_tokens: int
+    kernel: str
+    compute_format: str | None
+    flop: float
+    hbm_bytes: float
+    intensity_flop_per_byte: float | None
+    bound: str | None  # memory | compute
+    attainable_flop_per_s: float | None
+    time_s: float | None  # the shortest possible
+    derated_time_s: float
+    step_fraction: float  # of the derated time of the whole
+
+
+@dataclass(frozen=True, slots=True)
 class GpuRoofline:
     """Roofs of one GPU, and the points under them."""
 
@@ -63,6 +82,7 @@ class GpuRoofline:
     derated_bandwidth_bytes_per_s: float
     points: tuple[RooflinePoint, ...]
     bands: tuple[ErrorBand, ...]  # of prefill (as TTFT's) and decode (as TPOT's)
+    kernels: tuple[RooflineKernel, ...] = ()  # where they were asked for
 
 
 @dataclass(frozen=True, slots=True)

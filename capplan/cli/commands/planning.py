@@ -83,6 +83,7 @@ def roofline(
     tp: o.TpOne = None,
     batch: o.Batches = None,
     context: o.Contexts = None,
+    kernels: o.Kernels = False,
     calibration: o.Calibration = None,
     plot: o.Plot = None,
     as_json: o.Json = False,

@@ -10,7 +10,7 @@ from capplan.planner.gpus import plan_each
 from capplan.planner.question import Question
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.nearest import nearest
-from capplan.planner.sizing.plans import availability_of, left_out, plan_of
+from capplan.planner.sizing.plans import NEARNESS, availability_of, left_out, plan_of
 from capplan.planner.sizing.proof import prove
 from capplan.planner.sizing.robustness import Growth, at_rates, model_band, months, simulated
 from capplan.planner.sizing.search import Found, Search, Sized, search, with_fleet
@@ -121,7 +121,9 @@ def _result(bounds: dict[str, GpusPlan], found: Found, aims: Search, extras: Ext
     order = [plans.pop(one.kind.hardware) for one in sized if one.kind.hardware in plans]
     rest = [left_out(plan, found.cut) for name, plan in bounds.items()
             if name not in {made.hardware for made in order}]  # fmt: skip
-    kinds = (*(one.kind for one in sized), *found.cut)
+    # Beside what was sized, what is nearest to being of use; equals stay as they were found.
+    cut = sorted(found.cut, key=lambda kind: NEARNESS.index(kind.reason or "unsupported"))
+    kinds = (*(one.kind for one in sized), *cut)
     percentiles = {each.limit.percentile for each in aims.promise.limits}
     sizing = Sizing(
         objective=aims.objective,

@@ -83,9 +83,9 @@ class Candidate:
         whole_s = sum(times * step.total_s for times, step in steps)
         linked, whole = (units.format_duration(t, digits=3) for t in (linked_s, whole_s))
         if whole_s - linked_s <= limit_s < whole_s:
-            words = f"collectives take {linked} of the {whole} of {fault.upper()} without load"
+            words = f"collectives take {linked} of the {whole} of {fault.upper()} alone"
             return "interconnect", words
-        return fault, f"{whole} without load"
+        return fault, f"{whole} alone"
 
     def facts(self, reason: str | None = None, words: str | None = None) -> Kind:
         """What is known of it before any simulation."""

@@ -24,6 +24,12 @@ from capplan.results.bands import BandedFigure
 from capplan.results.gpus import GpusPlan, ServedAs, ServiceLevel
 from capplan.results.sizing import Availability, Kind, Level, Proof
 
+# Why a kind was left out, from what is nearest to being of use on.
+NEARNESS = (
+    "dominated", "load", "e2e", "tpot", "ttft", "token_budget", "interconnect", "kv_memory",
+    "weights", "unsupported",
+)  # fmt: skip
+
 
 def availability_of(best: Sized) -> Availability:
     candidate, num = best.candidate, best.kind.num_replicas
@@ -128,18 +134,7 @@ def left_out(plan: GpusPlan, cut: Sequence[Kind]) -> GpusPlan:
     own = [kind for kind in cut if kind.hardware == plan.hardware]
     if not own:
         return plan  # unsupported: it says so
-    order = [
-        "unsupported",
-        "weights",
-        "kv_memory",
-        "interconnect",
-        "ttft",
-        "tpot",
-        "e2e",
-        "load",
-        "dominated",
-    ]
-    nearest = max(own, key=lambda kind: order.index(kind.reason or "unsupported"))
+    nearest = min(own, key=lambda kind: NEARNESS.index(kind.reason or "unsupported"))
     reason = nearest.reason or "unsupported"
     plan = replace(plan, service_levels=())  # those of the bounds
     return _uncounted(

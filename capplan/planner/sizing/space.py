@@ -13,6 +13,7 @@ from capplan.planner.parallelism import (
     allowed_tps,
     check_tp,
     link_fault,
+    linked_gpus,
     num_experts,
     repeats_kv,
     tp_fault,
@@ -72,6 +73,8 @@ def candidates_of(
         except UnsupportedError as error:
             words = link_fault(question.hardware, serving.deployment.tp)
             reason = "interconnect" if words else "unsupported"
+            if words:
+                words = f"links join {linked_gpus(question.hardware)}"
             kind = kind_of(question.hardware_id, serving, reason, words or error.message)
             if not words or all((kind.tp, words) != (one.tp, one.words) for one in refused):
                 refused.append(kind)  # what no link joins is the same with other settings

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log10
 
 from capplan.render import shows
 from capplan.render.plots.chart import Dots, Ink, Line, Mark, Panel, Plot, Point, Shape
 from capplan.render.plots.ticks import logarithmic
-from capplan.results.roofline import GpuRoofline, RooflinePoint
+from capplan.results.roofline import GpuRoofline, RooflineKernel, RooflinePoint
 from capplan.units import TERA
 
 # Of the first GPU, the second ..: further ones start again.
@@ -27,7 +28,8 @@ def roofline_plot(results: Sequence[GpuRoofline]) -> Plot:
         marks += _roofs(result, ink, low, high, is_first=not index, is_alone=alone)
     for index, result in enumerate(results):
         ink = INKS[index % len(INKS)]
-        marks += _dots(result, ink, is_first=not index, is_alone=alone)
+        dots = _kernel_dots if result.kernels else _dots
+        marks += dots(result, ink, is_first=not index, is_alone=alone)
     first = results[0]
     names = " and ".join(result.hardware for result in results)
     return Plot(
@@ -53,6 +55,8 @@ def _intensities(results: Sequence[GpuRoofline]) -> tuple[float, float]:
     """A range that holds every point and both sides of each ridge."""
     ridges = [result.ridge_flop_per_byte for result in results]
     points = [p.intensity_flop_per_byte for result in results for p in result.points]
+    kernels = (k.intensity_flop_per_byte for result in results for k in result.kernels)
+    points += [intensity for intensity in kernels if intensity]
     return min(min(ridges) / 100, min(points) / 1.5), max(4 * max(ridges), 1.5 * max(points))
 
 
@@ -100,6 +104,49 @@ def _dots(result: GpuRoofline, colour: Ink, *, is_first: bool, is_alone: bool) -
                 )
             )
     return marks
+
+
+def _kernel_dots(result: GpuRoofline, colour: Ink, *, is_first: bool, is_alone: bool) -> list[Mark]:
+    """Kernels in place of steps; those of the largest decode batch have their names."""
+    marks: list[Mark] = []
+    inks: dict[str, Ink] = {"decode": "red", "prefill": "blue"}
+    for phase in ("decode", "prefill"):
+        found = [k for k in result.kernels if k.phase == phase and k.intensity_flop_per_byte]
+        most = max((k.num_sequences for k in found), default=0)
+        first = min((k.context_tokens for k in found if k.num_sequences == most), default=0)
+        for is_named in (False, True):
+            own = [k for k in found if is_named is _is_at(k, most, first)]
+            if not own:
+                continue
+            named = f"{phase}, batch {most:,} at {first:,} tokens"
+            places = [
+                (k.intensity_flop_per_byte or 0.0, k.attainable_flop_per_s or 0.0) for k in own
+            ]
+            has_names = is_alone and is_named and phase == "decode"
+            marks.append(
+                Dots(
+                    [(x, reach / TERA) for x, reach in places],
+                    inks[phase] if is_alone else colour,
+                    SHAPES[phase],
+                    f"kernels of {named if is_named else 'other ' + phase}" if is_first else None,
+                    not is_named,
+                    _names(own) if has_names else (),
+                )
+            )
+    return marks
+
+
+def _is_at(kernel: RooflineKernel, num_sequences: int, context_tokens: int) -> bool:
+    return (kernel.num_sequences, kernel.context_tokens) == (num_sequences, context_tokens)
+
+
+def _names(kernels: Sequence[RooflineKernel]) -> list[str]:
+    """One label for those that stand at one place, at the first of them."""
+    together: dict[int, list[str]] = {}
+    places = [round(20 * log10(k.intensity_flop_per_byte or 1.0)) for k in kernels]
+    for place, kernel in zip(places, kernels, strict=True):
+        together.setdefault(place, []).append(kernel.kernel)
+    return [", ".join(together.pop(place, [])) for place in places]
 
 
 def _place(point: RooflinePoint) -> Point:
