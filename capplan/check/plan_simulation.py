@@ -63,7 +63,10 @@ def _simulated(case: Case, traffic: TrafficSpec, slos: Slos, replicas: int) -> P
         levels=tuple(_levels(result)),
         needed_replicas=needed,
         steps=tuple(steps),
-        assumed=(f"seed {traffic.seed}; `capplan simulate` shows the error of such predictions",),
+        assumed=(
+            f"seed {traffic.seed}; `capplan simulate` shows the error of such predictions",
+            *(() if case.section.clients is not None else ("users wait as long as it takes",)),
+        ),
     )
 
 
@@ -98,6 +101,7 @@ def run(case: Case, traffic: TrafficSpec, slos: Slos, replicas: int) -> Simulate
         ep=setup.tp * engine.dp if engine.dp > 1 else 1,
         enable_chunked_prefill=chunked.switch if chunked is not None else None,
     )
+    stated = case.section
     spec = traffic
     if traffic.requests is None and traffic.duration is None:
         spec = traffic.model_copy(update={"requests": NUM_REQUESTS})
@@ -106,7 +110,9 @@ def run(case: Case, traffic: TrafficSpec, slos: Slos, replicas: int) -> Simulate
         serving=serving,
         traffic=lambda seed: requests_of(spec, seed, folder),
         stationary=spec.is_stationary,
-        fleet=fleet_settings(replicas),
+        fleet=fleet_settings(
+            replicas, clients=stated.clients, admission=stated.admission, router=stated.router
+        ),
         limits=tuple(limits(slos)),
         percentiles=(50.0, 90.0, 99.0),
         goodput_fraction=None,

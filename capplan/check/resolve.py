@@ -43,6 +43,9 @@ def _with_plan(deployment: Deployment, section: DeploymentSection) -> Deployment
     found = {
         "traffic": section.traffic or plan.traffic,
         "slos": section.slos or plan.slos,
+        "clients": section.clients or plan.clients,
+        "admission": section.admission or plan.admission,
+        "router": section.router or plan.router,
         "usd_per_gpu_hour": section.usd_per_gpu_hour or plan.deployment.price,
     }
     return section.model_copy(update=found)

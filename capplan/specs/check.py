@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
+from capplan.specs.clients import AdmissionSpec, ClientsSpec, RouterSpec
 from capplan.specs.fields import Date, Fraction, Spec, Text
 from capplan.specs.slos import Slos
 from capplan.specs.traffic import TrafficSpec
@@ -24,6 +25,9 @@ class DeploymentSection(Spec):
     replicas: Annotated[int, Strict(), Field(ge=1, le=100_000)] | None = None
     traffic: TrafficSpec | None = None
     slos: Slos | None = None
+    clients: ClientsSpec | None = None  # as in a plan; patient ones where nothing is said
+    admission: AdmissionSpec | None = None
+    router: RouterSpec | None = None
     headroom: Fraction = 0.2  # of a limit that should be left
     usd_per_month: Usd | None = None
     usd_per_gpu_hour: Usd | None = None

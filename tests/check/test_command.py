@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 from command import BROKEN, FINE, ROOT, TP_LINE, check, write
+from commands import run_command
 from jsonschema import Draft202012Validator
 from spec_schemas import config_schema
 
+from capplan import units
 from capplan.check.config import read_config
 from capplan.check.rules.catalogue import RULES
 from capplan.cli.run import run
@@ -289,3 +291,19 @@ def test_schemas_are_printed(name: str, keys: set[str], capsys: pytest.CaptureFi
     assert keys <= json.loads(capsys.readouterr().out)["properties"].keys()
     assert run(["schema", "plans"]) == 2
     assert "did you mean `plan`" in capsys.readouterr().err
+
+
+def test_a_plan_is_checked_with_its_own_users(tmp_path: Path) -> None:
+    """Impatient ones send again, which is load: what check says is what simulate shows."""
+    plan = tmp_path / "plan.yaml"
+    example = (ROOT / "capplan" / "examples" / "incident.yaml").read_text(encoding="utf-8")
+    whole = example.partition("variants:")[0].replace("duration: 7min", "duration: 2min")
+    plan.write_text(whole, encoding="utf-8")
+    simulated = json.loads(run_command(f"simulate --plan {plan} --json")[1])
+    level = simulated["result"]["service_levels"][0]
+    _, text = run_command(f"check {plan} --json")
+    found = [f for f in json.loads(text)["result"]["findings"] if f["rule"] == "CP040"]
+    shown = f"TTFT P95 is {units.format_duration(level['value_s'], digits=3)}"
+    assert [shown in finding["message"] for finding in found] == [True]
+    plan.write_text(whole.replace("  retries: 4", "  retries: 0"), encoding="utf-8")
+    assert shown not in run_command(f"check {plan} --json")[1]

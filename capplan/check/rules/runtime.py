@@ -180,6 +180,8 @@ def no_admission_limit(case: Case) -> Iterator[Remark]:
         return
     if case.deployment.flag("admission") is not None or case.deployment.shape == "Ray Serve LLM":
         return
+    if case.section.admission is not None:
+        return
     own = ", or with --max-queued-requests" if case.engine == "sglang" else ""
     yield Remark(
         "an SLO is set, and nothing refuses requests beyond what it allows",
