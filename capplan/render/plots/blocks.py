@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capplan.render import shows
-from capplan.render.plots.chart import Axis, Dots, Line, Panel, Plot, Rule
+from capplan.render.plots.chart import Axis, Dots, Line, Mark, Panel, Plot, Point, Rule
 from capplan.render.plots.ticks import linear, logarithmic
 from capplan.results.kv import BlockSizeRow, KvResult
 
@@ -29,8 +29,7 @@ def blocks_plot(result: KvResult) -> Plot:
                     if static_waste
                     else []
                 ),
-                Line(drawn, "blue"),
-                Dots(drawn, "blue", "circle", "paged", False, [f"{y:.2g}" for _, y in drawn]),
+                *_paged(drawn, [f"{y:.2g}" for _, y in drawn]),
             ],
             title="Internal fragmentation",
         )
@@ -45,8 +44,7 @@ def blocks_plot(result: KvResult) -> Plot:
                 y=linear("requests held at once", 0, 1.2 * most, whole=True),
                 marks=[
                     *([Rule("y", static, "red", "dashed", _static(result))] if static else []),
-                    Line(held, "blue"),
-                    Dots(held, "blue", "circle", "paged", False, [f"{y:,.0f}" for _, y in held]),
+                    *_paged(held, [f"{y:,.0f}" for _, y in held]),
                 ],
                 title="What the pool holds",
             )
@@ -60,6 +58,12 @@ def blocks_plot(result: KvResult) -> Plot:
         num_columns=len(panels),
         height_in=4.4,
     )
+
+
+def _paged(points: Sequence[Point], labels: Sequence[str]) -> list[Mark]:
+    if not points:
+        return []
+    return [Line(points, "blue"), Dots(points, "blue", "circle", "paged", labels=labels)]
 
 
 def _sizes(rows: Sequence[BlockSizeRow]) -> Axis:

@@ -32,7 +32,7 @@ def latencies_plot(result: SimulateResult, curves: Curves, inputs: SimulateInput
         subject=f"{inputs.model_name} on {deployment(inputs)}, {inputs.traffic}",
         panels=panels,
         num_columns=len(panels),
-        height_in=4.2,
+        height_in=4.5,
     )
 
 
@@ -54,7 +54,7 @@ def _panel(name: str, what: str, points: list[Point], levels: Sequence[ServiceLe
         marks.append(Rule("y", share, "red", "dotted", at))
     return Panel(
         x=logarithmic(f"{name} (ms)", min(ends) / 1.1, max(ends) * 1.2),
-        y=logarithmic(f"share of {what} above (%)", 100 * LEAST_SHARE, 120),
+        y=logarithmic(f"{what} above (%)", 100 * LEAST_SHARE, 120),
         marks=marks,
     )
 

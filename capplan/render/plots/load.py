@@ -25,8 +25,8 @@ def load_plot(result: SimulateResult, curves: Curves, inputs: SimulateInputs) ->
         panels=(
             Panel(
                 x=linear("", 0, end_s),
-                y=linear("KV blocks in use (%)", 0, 105),
-                marks=[*_phases(curves, 105), Line(used, "green", name="KV in use")],
+                y=linear("KV in use (%)", 0, 105),
+                marks=[*_phases(curves, 105), Line(used, "green", name="KV blocks")],
             ),
             Panel(
                 x=linear("time (s)", 0, end_s),

@@ -11,9 +11,9 @@ from capplan.render.plots.chart import Area, Bars, Dots, Ink, Line, Panel, Plot,
 from capplan.render.plots.placing import place_labels, place_subject
 from capplan.render.plots.words import wrapped
 
-WIDTH_IN = 7.2
-TITLE_LETTERS = 64  # a line of the title
-SUBJECT_LETTERS = 90
+WIDTH_IN = 6.4
+TITLE_LETTERS = 57  # a line of the title
+SUBJECT_LETTERS = 80
 # Okabe-Ito: told apart with any colour vision; strokes, shapes and hatches repeat what they say.
 COLOURS: dict[Ink | str, str] = {
     "ink": "#1a1a1a",
@@ -100,7 +100,7 @@ def _fill(figure: Any, plot: Plot, *, with_title: bool) -> Any:
 def _columns(names: Sequence[str]) -> int:
     """As many as the figure's width has room for."""
     most = max(map(len, names)) + 6
-    return max(1, min(len(names), 84 // most))
+    return max(1, min(len(names), 74 // most))
 
 
 def _draw(axes: Any, panel: Panel, num_columns: int) -> None:

@@ -71,7 +71,7 @@ def _title(schedule: Schedule) -> str:
     if schedule.key == "chunked":
         text = f"Chunks of {schedule.max_num_batched_tokens:,} tokens a step"
     if schedule.longest_gap_s is not None:
-        text += f": up to {shows.duration(schedule.longest_gap_s)} between two tokens"
+        text += f": up to {shows.duration(schedule.longest_gap_s)} between tokens"
     return text
 
 

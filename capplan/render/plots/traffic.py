@@ -75,8 +75,8 @@ def _finding(result: GpusResult, inputs: GpusInputs, curve: TrafficCurve) -> str
         then = shows.rate(end.arrival_rate_per_s)
         return f"{text}; in {end.month} months {end.num_gpus:,} at {then}"
     end_point = curve.points[-1]
-    factor = shows.number(end_point.arrival_rate_per_s / inputs.arrival_rate_per_s)
-    return f"{text}; {factor} times the traffic needs {end_point.num_gpus:,}"
+    then = shows.rate(end_point.arrival_rate_per_s)
+    return f"{text}; {then} would need {end_point.num_gpus:,}"
 
 
 def _at(curve: TrafficCurve, rate_per_s: float) -> TrafficPoint:
