@@ -55,7 +55,7 @@ def levels_table(result: GpusResult) -> Table:
     if proof is not None:
         title += (
             f" ({shows.plural(proof.num_replicas, 'replica')} behind {proof.router}, "
-            f"{shows.count(proof.num_measured)} requests)"
+            f"{shows.count(proof.num_measured)} requests at {shows.rate(proof.rate_per_s)})"
         )
     return Table(title, columns, rows, in_tsv=False)
 

@@ -146,6 +146,7 @@ class ReplicaLoss:
 class Proof:
     """The chosen fleet simulated at the planned rate, router included, with its own random numbers.
 
+    A rate that is held is raised to the next of the grid of rates: ``rate_per_s``, of the fleet.
     ``course`` says how the traffic came where it changes: a trace, a curve over the day.
     ``num_added`` replicas were needed beyond those that were sized. ``saturates_at_per_s`` is the
     rate of the fleet, by the closed form, beyond which queues grow without end.
@@ -156,6 +157,7 @@ class Proof:
     num_added: int
     router: str
     course: str | None
+    rate_per_s: float
     num_requests: int
     num_measured: int
     busy_fraction: float

@@ -13,7 +13,7 @@ from capplan.planner.sizing.nearest import nearest
 from capplan.planner.sizing.plans import NEARNESS, availability_of, left_out, plan_of
 from capplan.planner.sizing.proof import prove
 from capplan.planner.sizing.robustness import Growth, at_rates, model_band, months, simulated
-from capplan.planner.sizing.search import Found, Search, Sized, search, with_fleet
+from capplan.planner.sizing.search import Found, Search, Sized, best_first, enlarged, search
 from capplan.planner.sizing.space import Kinds, SearchSpace, candidates_of
 from capplan.planner.sizing.tradeoffs import trade_offs
 from capplan.results.gpus import GpusPlan, GpusResult
@@ -76,7 +76,6 @@ def sized_fleet(questions: Sequence[Question], sought: Sought, aims: Search) -> 
         cut += found.cut
         if not found.sized:
             slow += candidates
-    sized.sort(key=lambda one: (one.rank, one.kind.hardware))
     result = _result(bounds, Found(tuple(sized), tuple(cut)), aims, sought.extras)
     best = sized[0] if sized and result.feasible else None
     if sized or not slow:
@@ -105,14 +104,7 @@ def _candidates(question: Question, sought: Sought, own_tokens: float | None) ->
 
 
 def _result(bounds: dict[str, GpusPlan], found: Found, aims: Search, extras: Extras) -> GpusResult:
-    proof: Proof | None = None
-    sized = list(found.sized)
-    if sized:
-        best = sized[0]
-        assert best.kind.num_replicas is not None
-        proof = prove(best.candidate, best.kind.num_replicas, aims)
-        if proof.num_added:
-            sized[0] = _enlarged(best, proof.num_replicas)
+    sized, proof = _proved(found.sized, aims)
     plans: dict[str, GpusPlan] = {}
     for one in sized:
         if one.kind.hardware not in plans:
@@ -139,16 +131,25 @@ def _result(bounds: dict[str, GpusPlan], found: Found, aims: Search, extras: Ext
     return GpusResult.first_of([*order, *rest], sizing)
 
 
+def _proved(found: Sequence[Sized], aims: Search) -> tuple[list[Sized], Proof | None]:
+    """From the best on. Replicas that a proof adds may make another kind the better one: it is
+    then proved as well."""
+    sized = best_first(found)
+    proofs: dict[int, Proof] = {}  # by the candidate
+    while sized and id(sized[0].candidate) not in proofs:
+        best = sized[0]
+        assert best.kind.num_replicas is not None
+        proof = prove(best.candidate, best.kind.num_replicas, aims, best.judged)
+        proofs[id(best.candidate)] = proof
+        if proof.num_added:
+            sized[0] = enlarged(best, proof.num_replicas, aims.objective)
+        failed = [number for number, made in proofs.items() if not made.holds]
+        sized = best_first(sized, failed)
+    return sized, proofs[id(sized[0].candidate)] if sized else None
+
+
 def _variations(sized: Sequence[Sized], aims: Search, extras: Extras) -> tuple[Variation, ...]:
     if not sized:
         return ()
     found = at_rates(sized[0], aims)
     return found + simulated(sized[0], aims) if extras.sensitivity else found
-
-
-def _enlarged(one: Sized, num_replicas: int) -> Sized:
-    """The same kind with what the proof asked for."""
-    kind = one.kind
-    assert kind.sustained is not None
-    assert kind.e2e_s is not None
-    return replace(one, kind=with_fleet(one.candidate, num_replicas, kind.sustained, kind.e2e_s))

@@ -8,6 +8,7 @@ searches part, the smaller set failed. Random noise in single points cannot brea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 STEP = 1.02  # from one rate to the next
@@ -23,6 +24,16 @@ def rate_at(place: int) -> float:
     """
     rate: float = STEP ** (place - _ONE)
     return rate
+
+
+def place_from(rate_per_s: float) -> int:
+    """The first place at which as much or more comes.
+
+    >>> place_from(1.0), place_from(1.001), place_from(1.02)
+    (1024, 1025, 1025)
+    """
+    place = _ONE + math.ceil(math.log(rate_per_s) / math.log(STEP) - 1e-6)
+    return min(max(place, 1), NUM_RATES)
 
 
 def highest(passes: Callable[[int], bool], enough: Callable[[int], bool] | None = None) -> int:

@@ -1,8 +1,15 @@
-"""The chosen fleet at the planned rate, router and all; and what it does when a replica dies."""
+"""The chosen fleet at the planned rate, router and all; and what it does when a replica dies.
+
+A rate that stays the same is raised to the next of the grid, for each replica. A fleet that keeps
+its promises at a higher one, up to the highest that its replicas sustain, is taken to keep them at
+this one. Whether n replicas are enough for a rate is then never more in doubt than for a higher
+one, whatever chance does to single runs, and more traffic does not need fewer of them.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,10 +23,12 @@ from capplan.planner.sizing.banded import (
 )
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.course import Course
+from capplan.planner.sizing.grid import place_from, rate_at
 from capplan.planner.sizing.parallel import run_all
 from capplan.planner.sizing.probe import LEAST_TIMES, WARMUP_TIMES
 from capplan.planner.sizing.sample import Gaps, Judged, Sample, gaps_of, judge
 from capplan.planner.sizing.search import Search
+from capplan.planner.sizing.sustained import Curve
 from capplan.results.simulate import SimulateResult
 from capplan.results.sizing import Proof, ReplicaLoss
 from capplan.simulator.fleet.settings import Clients, Failure, FleetSettings
@@ -40,14 +49,21 @@ class _Fleet:
 
     candidate: Candidate
     search: Search
+    curve: Curve  # what fewer or more of the replicas sustain, as far as it is known
+
+    def places(self, num_replicas: int) -> range:
+        """Of the rates for each replica at which so many may prove themselves."""
+        first = place_from(self.search.demand.peak_per_s / num_replicas)
+        sustained = self.curve.sustained(num_replicas)
+        last = first if sustained is None else place_from(sustained.requests_per_s)
+        return range(first, max(first, last) + 1)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
         return tuple(dict.fromkeys(each.limit for each in self.search.promise.limits))
 
-    def lengths(self, num_replicas: int) -> tuple[int, float]:
-        """Requests to simulate at the planned rate, and the time of the warm-up."""
-        rate = self.search.demand.peak_per_s
+    def lengths(self, num_replicas: int, rate: float) -> tuple[int, float]:
+        """Requests to simulate at a rate of the whole fleet, and the time of the warm-up."""
         in_flight = self.candidate.replica.in_flight(rate / num_replicas) * num_replicas
         warmup = math.ceil(WARMUP_TIMES * in_flight)
         needed = math.ceil(self.search.num_samples * MORE_REQUESTS)
@@ -58,10 +74,11 @@ class _Fleet:
         """Traffic that changes, as it comes; None where it is the same all the time."""
         return self.search.demand.course(self.search.num_samples, warmup_s)
 
-    def steady(self, total: int, warmup_s: float) -> Course:
-        """The planned rate, held."""
+    def steady(self, total: int, warmup_s: float, rate: float) -> Course:
+        """A rate that is held."""
         demand = self.search.demand
-        return Course(lambda seed: demand.traffic(1.0, total, seed), warmup_s, "")
+        factor = rate / demand.peak_per_s
+        return Course(lambda seed: demand.traffic(factor, total, seed), warmup_s, "")
 
     def judged(self, answer: SimulateAnswer, from_s: float) -> Judged:
         """The requests that came from a moment on against what is promised."""
@@ -111,6 +128,7 @@ class _Proven(NamedTuple):
 
     result: SimulateResult
     judged: Judged
+    rate_per_s: float
     course: str | None  # how the traffic came, where it changes
 
     @property
@@ -118,9 +136,19 @@ class _Proven(NamedTuple):
         return self.judged.verdict == "holds"
 
 
-def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
-    """Add replicas until the fleet holds, at most MOST_ADDED or as many again."""
-    fleet = _Fleet(candidate, search)
+def prove(
+    candidate: Candidate,
+    num_replicas: int,
+    search: Search,
+    judged: Mapping[tuple[int, int], Judged] | None = None,
+) -> Proof:
+    """Add replicas until the fleet holds, at most MOST_ADDED or as many again.
+
+    ``judged`` are the points that sized it.
+    """
+    curve = search.curve(candidate)
+    curve.judged.update(judged or {})
+    fleet = _Fleet(candidate, search, curve)
     # Nearly always the first run holds: the loss is simulated beside it.
     num = num_replicas
 
@@ -131,8 +159,10 @@ def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
     assert isinstance(proven, _Proven)
     assert not isinstance(loss, _Proven)
     if not proven.holds:
-        num, proven = _enough(fleet, num_replicas, proven)
-        loss = _lost(fleet, num)
+        enough = _enough if proven.course else _enough_at_a_rate
+        num, proven = enough(fleet, num_replicas, proven)
+        if num > num_replicas:
+            loss = _lost(fleet, num)
     result = proven.result
     return Proof(
         holds=proven.holds,
@@ -140,16 +170,35 @@ def prove(candidate: Candidate, num_replicas: int, search: Search) -> Proof:
         num_added=num - num_replicas,
         router=search.routing.policy,
         course=proven.course,
+        rate_per_s=proven.rate_per_s,
         num_requests=result.num_requests,
         num_measured=result.num_measured,
         busy_fraction=result.usage.busy_fraction,
         kv_used_fraction=result.usage.kv_used_fraction,
-        levels=banded_levels(proven.judged.levels, candidate, search.demand.peak_per_s / num),
+        levels=banded_levels(proven.judged.levels, candidate, proven.rate_per_s / num),
         goodput_fraction=proven.judged.goodput_fraction,
         saturates_at_per_s=num * candidate.saturation_per_s,
         saturates_band=throughput_range(candidate, num * candidate.saturation_per_s),
         loss=loss,
     )
+
+
+def _enough_at_a_rate(fleet: _Fleet, num_replicas: int, missed: _Proven) -> tuple[int, _Proven]:
+    """The fewest that hold at the rate or a higher one; what they show nearest to it."""
+    num, tried = num_replicas, fleet.places(num_replicas)[1:]
+    while True:
+        for place in tried:
+            found = _proven(fleet, num, place)
+            if found.holds:
+                return num, found
+        if num >= num_replicas + MOST_ADDED:
+            return num, missed
+        num += 1
+        tried = fleet.places(num)
+        missed = _proven(fleet, num)
+        if missed.holds:
+            return num, missed
+        tried = tried[1:]
 
 
 def _enough(fleet: _Fleet, num_replicas: int, missed: _Proven) -> tuple[int, _Proven]:
@@ -170,12 +219,19 @@ def _enough(fleet: _Fleet, num_replicas: int, missed: _Proven) -> tuple[int, _Pr
     return high, found
 
 
-def _proven(fleet: _Fleet, num_replicas: int) -> _Proven:
-    total, warmup_s = fleet.lengths(num_replicas)
-    course = fleet.course(warmup_s) or fleet.steady(total, warmup_s)
+def _proven(fleet: _Fleet, num_replicas: int, place: int | None = None) -> _Proven:
+    """At a place of the grid for each replica; the first that covers the demand."""
+    rate = fleet.search.demand.peak_per_s
+    if place is None:
+        place = place_from(rate / num_replicas)
+    held = max(rate, rate_at(place) * num_replicas)
+    total, warmup_s = fleet.lengths(num_replicas, held)
+    course = fleet.course(warmup_s)
+    if course is None:
+        course, rate = fleet.steady(total, warmup_s, held), held
     settings = FleetSettings(num_replicas, routing=fleet.search.routing)
     answer = fleet.run(settings, course)
-    return _Proven(answer.result, fleet.judged(answer, course.from_s), course.words or None)
+    return _Proven(answer.result, fleet.judged(answer, course.from_s), rate, course.words or None)
 
 
 def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
@@ -184,9 +240,10 @@ def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
     num = num_replicas + num_spares(candidate.question, num_replicas, candidate.gpus_per_replica)
     if num < 2:
         return None
-    total, warmup_s = fleet.lengths(max(1, num - 1))
-    total += math.ceil(warmup_s * fleet.search.demand.peak_per_s)
-    course = fleet.course(warmup_s) or fleet.steady(total, warmup_s)
+    rate = fleet.search.demand.peak_per_s
+    total, warmup_s = fleet.lengths(max(1, num - 1), rate)
+    total += math.ceil(warmup_s * rate)
+    course = fleet.course(warmup_s) or fleet.steady(total, warmup_s, rate)
     at_s = course.from_s
     settings = FleetSettings(
         num,
@@ -200,7 +257,7 @@ def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
     answer = fleet.run(settings, replace(course, from_s=settled_s))
     run, judged = answer.runs[0], fleet.judged(answer, settled_s)
     after = [record.ttft_s for record in run.records if record.finish_s >= at_s]
-    longest_s, each = max(after, default=0.0), fleet.search.demand.peak_per_s / max(1, num - 1)
+    longest_s, each = max(after, default=0.0), rate / max(1, num - 1)
     return ReplicaLoss(
         num_replicas=num,
         num_sent_again=run.num_attempts - len(run.arrivals),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from capplan.planner.money import price_of
 from capplan.planner.sizing.banded import banded_sustained, count_range, whole_range
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.demand import Demand
+from capplan.planner.sizing.dominance import beaten_by
 from capplan.planner.sizing.limits import Promise
 from capplan.planner.sizing.objectives import (
     Objective,
@@ -83,15 +84,17 @@ class Found:
 def search(candidates: Sequence[Candidate], question: Search) -> Found:
     """Size the most promising kinds first, until no other can be better."""
     need = question.demand.peak_per_s
+    beaten = beaten_by(candidate.question for candidate in candidates)
     waiting = sorted(
-        ((_least_rank(candidate, question), i) for i, candidate in enumerate(candidates))
+        (_least_rank(candidate, question), len(beaten[candidate.question.hardware_id]), i)
+        for i, candidate in enumerate(candidates)
     )
     sized: list[Sized] = []
     cut: list[Kind] = []
     done = 0
     while waiting:
         bar = _bar(sized, question.num_kept)
-        batch = [i for least, i in waiting[:_BATCH] if bar is None or least < bar]
+        batch = [i for least, _, i in waiting[:_BATCH] if bar is None or least < bar]
         if not batch:
             break
         waiting = waiting[len(batch) :]
@@ -101,9 +104,29 @@ def search(candidates: Sequence[Candidate], question: Search) -> Found:
             (sized if isinstance(found, Sized) else cut).append(found)  # type: ignore[arg-type]
         done += len(batch)
         question.progress(done, len(candidates))
-    cut += [_dominated(candidates[i], need) for _, i in waiting]
-    sized.sort(key=lambda one: (one.rank, one.kind.hardware))
-    return Found(tuple(sized), tuple(cut))
+    cut += [_dominated(candidates[i], need) for *_, i in waiting]
+    return Found(tuple(best_first(sized)), tuple(cut))
+
+
+def best_first(sized: Iterable[Sized], failed: Collection[int] = ()) -> list[Sized]:
+    """By rank; an accelerator that another one beats in everything is behind it.
+
+    Those come last whose candidates, by `id`, are known to fail.
+    """
+    sized = list(sized)
+    best: dict[str, Rank] = {}
+    for one in sized:
+        name = one.kind.hardware
+        best[name] = min(best.get(name, one.rank), one.rank)
+    beaten = beaten_by(one.candidate.question for one in sized)
+
+    def key(one: Sized) -> tuple[bool, Rank, int, Rank, str]:
+        name = one.kind.hardware
+        behind = [best[better] for better in beaten[name]]
+        fails = id(one.candidate) in failed
+        return fails, max([one.rank, *behind]), len(behind), one.rank, name
+
+    return sorted(sized, key=key)
 
 
 def _bar(sized: Sequence[Sized], num_kept: int) -> Rank | None:
@@ -200,6 +223,15 @@ def with_fleet(candidate: Candidate, num: int, sustained: Sustained, e2e_s: floa
         num_gpus_band=count_range(candidate, fleet.num_gpus, rate, each),
         e2e_band=whole_range(sustained.levels, e2e_s, candidate, each),
     )
+
+
+def enlarged(one: Sized, num_replicas: int, objective: Objective) -> Sized:
+    """The same kind with what the proof asked for."""
+    kind = one.kind
+    assert kind.sustained is not None
+    assert kind.e2e_s is not None
+    more = with_fleet(one.candidate, num_replicas, kind.sustained, kind.e2e_s)
+    return replace(one, kind=more, rank=rank(one.candidate, num_replicas, objective, kind.e2e_s))
 
 
 def _dominated(candidate: Candidate, need: float) -> Kind:
