@@ -8,11 +8,17 @@ is calibrated for itself; nothing of it enters the shipped model.
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
+from statistics import median
 
-from capplan.accuracy.calibration_report import calibrate
+from capplan.accuracy.calibrate import fit
+from capplan.accuracy.calibration_report import described
 from capplan.accuracy.calibration_runs import gather
+from capplan.accuracy.own_errors import LeftOut, left_out_errors, range_of
+from capplan.performance.bands import band_for
+from capplan.performance.own_errors import OwnErrors, OwnRuns
 
 # (what, pattern, columns that the files leave out)
 SETS: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -43,13 +49,42 @@ SETS: tuple[tuple[str, str, dict[str, str]], ...] = (
 )  # fmt: skip
 
 
+def print_bands(errors: list[LeftOut]) -> None:
+    """Of each figure and load how many left-out runs lie in the band that the others make."""
+    for figure, loaded in sorted({(one.figure, one.key.loaded) for one in errors}):
+        mine = [one for one in errors if (one.figure, one.key.loaded) == (figure, loaded)]
+        shipped = [band_for(figure, one.key) for one in mine]
+        drawn = []
+        for index, band in enumerate(shipped):
+            others = [one.log_ratio for at, one in enumerate(mine) if at != index]
+            if not others:
+                break
+            made = range_of(figure, loaded, others)
+            errors_of = OwnErrors(figure, loaded, made.num_runs, made.low_ratio, made.high_ratio)
+            drawn.append(OwnRuns((errors_of,), ()).band(band, loaded))
+        if not drawn:
+            continue
+        line = f"  band of {figure}{', loaded' if loaded else ''}, {len(mine)} runs:"
+        for name, bands in (("shipped", shipped), ("drawn to the others", drawn)):
+            inside = sum(
+                band.low_ratio <= math.exp(one.log_ratio) <= band.high_ratio
+                for one, band in zip(mine, bands, strict=True)
+            )
+            low = median(band.low_ratio for band in bands) - 1
+            high = median(band.high_ratio for band in bands) - 1
+            line += f" {name} {100 * low:+.0f} to {100 * high:+.0f} %, {inside} inside;"
+        print(line)
+
+
 def main(folder: Path) -> int:
     for what, pattern, given in SETS:
         paths = sorted(folder.glob(pattern))
         if not paths:
             print(f"{what}: no such files")
             continue
-        result, _ = calibrate(gather(paths, given))
+        gathered = gather(paths, given)
+        found = fit(gathered.runs)
+        result, _ = described(gathered, found)
         print(f"\n{what}: {result.num_runs} runs")
         print(f"{'':12}{'figures':>8}{'before':>9}{'after':>9}{'left out':>10}")
         for row in (*result.errors, result.total):
@@ -63,6 +98,7 @@ def main(folder: Path) -> int:
             f"{p.name} {p.value:.4g}{'' if p.identified else ' (prior)'}" for p in result.parameters
         )
         print(f"  {learnt}; {'helps' if result.helps else 'does not help: would not be written'}")
+        print_bands(left_out_errors(gathered.runs, found))
     return 0
 
 

@@ -28,9 +28,13 @@ def calibrate(gathered: CalibrationRuns) -> tuple[CalibrationResult, Calibration
 
     Raises CapplanError where the runs are of several kinds of server, or cannot be predicted.
     """
+    _one_kind([settings_of(run) for run in gathered.runs])
+    return described(gathered, fit(gathered.runs))
+
+
+def described(gathered: CalibrationRuns, found: Fit) -> tuple[CalibrationResult, CalibrationSpec]:
+    """What a fit learnt, and how well it does on runs that it has not seen."""
     servers = [settings_of(run) for run in gathered.runs]
-    _one_kind(servers)
-    found = fit(gathered.runs)
     errors = [row for name, _, _ in FIGURES if (row := _errors(found, name)) is not None]
     total = _errors(found, None)
     assert total is not None

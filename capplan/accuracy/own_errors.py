@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from capplan.accuracy.calibrate import Fit
 from capplan.accuracy.load import Load, load_of
@@ -13,7 +14,7 @@ from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.accuracy.utilisation import utilisation
 from capplan.formulas.statistics import covering_range
-from capplan.performance.bands import LOADED_FRACTION
+from capplan.performance.bands import BandKey, band_key
 from capplan.results.calibration import OwnErrorRange
 from capplan.specs.error_bands import Figure, load_bands
 
@@ -24,30 +25,48 @@ _FIGURES: dict[str, Figure] = {
 _PACED = ("poisson", "constant-rate")
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Measured / predicted of one figure of a run that was left out, as logarithm."""
+
+    figure: Figure
+    key: BandKey  # which band the shipped table has for it
+    log_ratio: float
+
+
 def own_errors(runs: Sequence[MeasuredRun], fit: Fit) -> tuple[OwnErrorRange, ...]:
     """Ranges of measured / predicted, each holding as much as the shipped bands mean to."""
-    loads = [_load(run, fit) for run in runs]
     found: dict[tuple[Figure, bool], list[float]] = defaultdict(list)
+    for one in left_out_errors(runs, fit):
+        found[one.figure, one.key.loaded].append(one.log_ratio)
+    return tuple(range_of(figure, loaded, logs) for (figure, loaded), logs in sorted(found.items()))
+
+
+def range_of(figure: Figure, loaded: bool, logs: Sequence[float]) -> OwnErrorRange:
+    """As of the shipped bands: it holds the prediction itself."""
+    low, high = covering_range(logs, load_bands().coverage)
+    ends = math.exp(min(0.0, low)), math.exp(max(0.0, high))
+    return OwnErrorRange(figure, loaded, len(logs), *ends)
+
+
+def left_out_errors(runs: Sequence[MeasuredRun], fit: Fit) -> list[LeftOut]:
+    """Of every figure that has a band; an open loop's throughput says nothing of the server."""
+    loads = [_load(run, fit) for run in runs]
+    found = []
     for figure, error in zip(fit.figures, fit.errors_left_out, strict=True):
         kind = _FIGURES.get(figure.name)
-        load, loaded = loads[figure.run]
-        if kind is None or (kind == "throughput" and load.kind in _PACED):
-            continue
-        found[kind, loaded].append(-error)
-    coverage = load_bands().coverage
-    ranges = []
-    for (kind, loaded), logs in sorted(found.items()):
-        low, high = covering_range(logs, coverage)
-        # As of the shipped bands: they hold the prediction itself.
-        low, high = math.exp(min(0.0, low)), math.exp(max(0.0, high))
-        ranges.append(OwnErrorRange(kind, loaded, len(logs), low, high))
-    return tuple(ranges)
+        load, key = loads[figure.run]
+        if kind is not None and not (kind == "throughput" and load.kind in _PACED):
+            found.append(LeftOut(kind, key, -error))
+    return found
 
 
-def _load(run: MeasuredRun, fit: Fit) -> tuple[Load, bool]:
-    """And whether it was near to what the server can carry."""
+def _load(run: MeasuredRun, fit: Fit) -> tuple[Load, BandKey]:
+    """And the kind of measured rows that it is like."""
     settings, load = settings_of(run), load_of(run)
-    if load.limits is not None:  # raised until limits were met
-        return load, True
-    used = utilisation(settings, load, server_of(settings, fit.calibration))
-    return load, used >= LOADED_FRACTION
+    used = 1.0  # raised until limits were met
+    if load.limits is None:
+        used = utilisation(settings, load, server_of(settings, fit.calibration))
+    gpus = settings.tp * settings.pp * settings.dp
+    scheduler = settings.engine.scheduler
+    return load, band_key(settings.model, settings.hardware, scheduler, gpus, used)
