@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from capplan.check.cases import Case
-from capplan.check.predictions import Level, Prediction
+from capplan.check.predictions import Level, Prediction, banded
 from capplan.check.rules.traffic import mean_lengths, rate_per_s
 from capplan.errors import CapplanError
-from capplan.planner.gpus import plan
+from capplan.planner.bands import latency_band
+from capplan.planner.gpus import key_of_bounds, plan
 from capplan.planner.question import EngineSettings, FleetSettings, Limits, Question, Workload
-from capplan.planner.replica import Replica
+from capplan.planner.replica import MeanStep, Replica
 
 _FREE_S = 3600.0  # stands in for a limit that is not set
 
@@ -62,9 +63,21 @@ def _answer(case: Case, question: Question, replicas: int) -> Prediction:
             f"{workload.output_tokens:,} output tokens on {replicas} replicas: {each:.3g}/s each",
             f"{shown.decode_batch:.3g} requests decode at a time, "
             f"a step takes {1000 * shown.step_time_s:.3g} ms",
+            *_bands(question, replica, shown, each),
         ),
         assumed=("bounds of means, without queueing: this engine is not simulated",),
     )
+
+
+def _bands(question: Question, replica: Replica, step: MeanStep, each_per_s: float) -> list[str]:
+    """As of servers under vLLM V1, which were measured most."""
+    best = replica.best_mean_step()
+    used = each_per_s / best.requests_per_s if best is not None else 1.0
+    key = key_of_bounds(question, replica.tp, used)
+    return [
+        banded(f"mean {name.upper()}", latency_band(name, "mean", 0.0, value, None, key))
+        for name, value in (("ttft", step.ttft_s), ("tpot", step.step_time_s))
+    ]
 
 
 def _question(case: Case) -> Question | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from capplan import units
 from capplan.check.cases import Case
 from capplan.check.plan_bounds import bounded, needed_by_bounds
-from capplan.check.predictions import Level, Prediction
+from capplan.check.predictions import Level, Prediction, banded
 from capplan.errors import CapplanError
 from capplan.planner.serving import Serving
 from capplan.planner.simulate import SimulateQuestion, simulate_plan
@@ -62,12 +62,23 @@ def _simulated(case: Case, traffic: TrafficSpec, slos: Slos, replicas: int) -> P
         saturated=result.saturation.saturated,
         levels=tuple(_levels(result)),
         needed_replicas=needed,
-        steps=tuple(steps),
+        steps=(*steps, *_bands(result)),
         assumed=(
-            f"seed {traffic.seed}; `capplan simulate` shows the error of such predictions",
+            f"seed {traffic.seed}",
             *(() if case.section.clients is not None else ("users wait as long as it takes",)),
         ),
     )
+
+
+def _bands(result: SimulateResult) -> list[str]:
+    """How far measured servers like it were from such predictions, for each limit."""
+    found = []
+    for level in result.service_levels:
+        statistic = f"P{level.percentile:g}"
+        for band in result.bands:
+            if (band.figure, band.statistic) == (level.key, statistic):
+                found.append(banded(f"{_NAMES.get(level.key, level.name)} {statistic}", band))
+    return found
 
 
 def _levels(result: SimulateResult) -> list[Level]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capplan import units
+from capplan.results.bands import BandedFigure
+
 
 @dataclass(frozen=True, slots=True)
 class Level:
@@ -38,3 +41,12 @@ class Prediction:
     @property
     def meets(self) -> bool:
         return not self.saturated and all(level.met for level in self.levels)
+
+
+def banded(name: str, band: BandedFigure) -> str:
+    """`TTFT P99 420 ms, 80 % band 130 ms to 920 ms: 24 measured rows of ..`."""
+    value, low, high = (
+        units.format_duration(seconds, digits=digits)
+        for seconds, digits in ((band.value, 3), (band.low, 2), (band.high, 2))
+    )
+    return f"{name} {value}, {band.coverage_fraction:.0%} band {low} to {high}: {band.words}"
