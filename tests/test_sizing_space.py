@@ -126,3 +126,10 @@ def test_caching_is_a_choice_where_requests_share_tokens() -> None:
     assert kinds[0]["bound_requests_per_s"] > kinds[1]["bound_requests_per_s"]
     _, result = kinds_of(f"{line} --no-enable-prefix-caching")
     assert len(result["sizing"]["kinds"]) == 1  # type: ignore[index]
+
+
+def test_a_replica_of_copies_is_explained() -> None:
+    """The bounds know no such replica, and the search does."""
+    code, out = run_command(f"explain {DEEPSEEK} {LOOSE} --dp-attention 8 --tp 1")
+    assert code == 0
+    assert "The bounds know no replicas of this shape." in out

@@ -285,7 +285,8 @@ def _replicas(candidate: Candidate, aims: Search, result: GpusResult) -> Iterato
 
 
 def _beside_the_bounds(result: GpusResult) -> str:
-    assert result.bounds is not None
+    if result.bounds is None:  # of stages and copies of the attention
+        return "The bounds know no replicas of this shape."
     bounds = result.bounds.num_gpus_combined
     return f"The bounds, without queue and percentile, ask for {bounds:,}."
 

@@ -49,10 +49,15 @@ class Demand:
             self._check(part)
 
     def _check(self, part: TrafficClass) -> None:
-        if isinstance(part.rate, ServegenRates) or (part.trace is not None and part.rate is None):
+        if isinstance(part.rate, ServegenRates):
             raise UnsupportedError(
-                "recorded arrival times cannot be sped up to search for a rate",
-                hint="give a rate beside the trace: its lengths are then used at that rate",
+                "rates of many clients by time window are not searched for the highest",
+                hint="give a rate, a curve or a trace in their place; `capplan simulate` runs them",
+            )
+        if part.trace is not None and part.rate is None:
+            raise UnsupportedError(
+                "the recorded times of a class among others are not searched",
+                hint="give the class a rate beside its trace: its lengths are then used at it",
             )
         if part.arrivals.kind == "burst" and part.arrivals.size is None:
             raise UnsupportedError(
