@@ -84,3 +84,10 @@ def test_gaps_of_one_class_are_not_known(tmp_path: Path) -> None:
     )
     code, _ = run_command(f"gpus --plan {plan}", refused=True)
     assert code == 2
+
+
+def test_one_token_has_no_gap_to_promise() -> None:
+    code, out = run_command("gpus --hardware h100-sxm-80gb --tp 1 --output-tokens 1 --json")
+    assert code == 0
+    levels = json.loads(out)["result"]["service_levels"]
+    assert [level["name"] for level in levels] == ["TTFT"]

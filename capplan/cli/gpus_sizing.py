@@ -97,9 +97,11 @@ def _demand(asked: Asked, inputs: Inputs) -> Demand:
 def _promise(asked: Asked, inputs: Inputs) -> Promise:
     assert asked.percentile is not None
     goodput = asked.options.slo_goodput
+    has_gaps = asked.questions[0].workload.output_tokens > 1  # between tokens
     whole = tuple(
         ClassLimit(Limit(one.key, one.limit_s, one.percentile or asked.percentile))
         for one in asked.limits
+        if has_gaps or one.key not in ("tpot", "itl")
     )
     own = class_limits(asked.demand) if asked.demand is not None else ()
     return Promise(
