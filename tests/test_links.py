@@ -69,6 +69,20 @@ def test_commands_that_pages_name(page: Path) -> None:
         _check(code, f"{page.name}: {code}")
 
 
+_PATH = re.compile(r"`((?:\.ci|[a-z]+)/[\w./-]+\.(?:py|md|yaml|yml|json|csv|sh))`")
+
+
+@each_page
+def test_files_that_pages_name(page: Path) -> None:
+    """From the repository's root, from the package or from the page; only where the folder is."""
+    text = page.read_text(encoding="utf-8")
+    roots = (ROOT, ROOT / "capplan", page.parent)
+    for name in _PATH.findall(text):
+        folder = name.partition("/")[0]
+        known = [root for root in roots if (root / folder).is_dir()]
+        assert not known or any((root / name).exists() for root in known), name
+
+
 def test_every_page_of_docs_is_in_the_index() -> None:
     index = ROOT / "docs" / "README.md"
     linked = {(index.parent / target.partition("#")[0]).resolve() for target in _targets(index)}
