@@ -115,12 +115,13 @@ def main() -> None:
     table("fitted", problem, problem.errors(theta))
     if options.write:
         write(theta, problem.rows)
+    linear = linearise(problem, spread, theta)
     if options.cross_validate or options.left_out:
-        cross_validate(linearise(problem, spread, theta), options.left_out)
+        cross_validate(linear, options.left_out)
     if options.ablate:
         from performance_ablation import ablate
 
-        ablate(problem, spread, theta)
+        ablate(linear)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from copy import copy
 from dataclasses import replace
 
 import numpy as np
-from performance_fit import Problem, Theta, fit
-from performance_params import World, is_common
+from performance_fit import Linear, Problem, fit
+from performance_folds import leave_out
+from performance_params import Name, World, is_common
 from performance_rows import Evaluator
 
 from capplan.performance.attention_time import AttentionCosts
@@ -83,10 +84,11 @@ TERMS: dict[str, Change] = {
     "experts: only the active ones are read": only_active_experts,
     "no attention": no_attention,
 }
-LIMITS = {
-    "no fit: kernels and first guesses": lambda _: False,
-    "one set for all accelerators": lambda name: name[0] == "eng" or is_common(name),
-    "one set for all engines": lambda name: name[0] != "eng",
+# Parameters that are held at their priors.
+LIMITS: dict[str, Callable[[Name], bool]] = {
+    "constants of a generation's own": lambda name: name[0] != "eng" and not is_common(name),
+    "constants of an engine's own": lambda name: name[0] == "eng",
+    "constants of expert kernels": lambda name: name[0] == "moe",
 }
 
 
@@ -101,23 +103,31 @@ class _Changed(Evaluator):
         return super().sums(world, change or self._change)
 
 
-def ablate(problem: Problem, spread: Theta, theta: Theta) -> None:
-    """Refits from the full model's parameters, two steps each; in-sample medians."""
+def ablate(linear: Linear) -> None:
+    """Medians as fitted and with source x generation left out, without some of the constants; as
+    fitted, without a term: two steps from the full model's parameters."""
+    problem, names = linear.problem, linear.names
+    spread = dict(zip(names, linear.sigma.tolist(), strict=True))
+    theta = dict(zip(names, linear.at.tolist(), strict=True))
     use = ~problem.suspect
-    print(f"{'without':42s}  TPOT  throughput  TTFT")
-    _line("the full model", problem, problem.errors(theta))
-    for title, keep in LIMITS.items():
-        kept = {name: sigma for name, sigma in spread.items() if keep(name)}
-        start = {name: theta[name] for name in kept}
-        found = fit(problem, kept, start, use, steps=2) if kept else {}
-        _line(title, problem, problem.errors(found))
+    print(f"{'without':42s}  TPOT  throughput  TTFT, and left out")
+    _line("the full model", problem, linear.errors, leave_out(linear, "generation").errors)
+    nothing = problem.errors({})
+    _line("any fit: kernels and first guesses", problem, nothing, nothing)
+    for title, drop in LIMITS.items():
+        less = linear.without(drop)
+        found = problem.errors(less.refit(use))
+        _line(title, problem, found, leave_out(less, "generation").errors)
     for title, change in TERMS.items():
         changed = copy(problem)
         changed.evaluator = _Changed(problem.evaluator, change)
         _line(title, problem, changed.errors(fit(changed, spread, theta, use, steps=2)))
 
 
-def _line(title: str, problem: Problem, errors: np.ndarray) -> None:
-    off = np.abs(np.expm1(errors))
-    cells = [np.median(off[problem.kind == kind]) for kind in ("TPOT", "throughput", "TTFT")]
-    print(f"{title:42s} {cells[0]:6.1%} {cells[1]:8.1%} {cells[2]:8.1%}", flush=True)
+def _line(title: str, problem: Problem, *errors: np.ndarray) -> None:
+    cells = [
+        np.median(np.abs(np.expm1(found[problem.kind == kind])))
+        for found in errors
+        for kind in ("TPOT", "throughput", "TTFT")
+    ]
+    print(f"{title:42s} {'  '.join(f'{value:6.1%}' for value in cells)}", flush=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from performance_params import Name, World, is_common
@@ -154,6 +154,18 @@ class Linear:
             if moved < 2e-3:
                 break
         return dict(zip(self.names, x.tolist(), strict=True))
+
+    def without(self, drop: Callable[[Name], bool]) -> Linear:
+        """The same with some parameters held at their priors."""
+        gone = np.array([drop(name) for name in self.names])
+        return replace(
+            self,
+            names=[name for name in self.names if not drop(name)],
+            sigma=self.sigma[~gone],
+            at=self.at[~gone],
+            errors=self.errors - self.jacobian[:, gone] @ self.at[gone],
+            jacobian=self.jacobian[:, ~gone],
+        )
 
 
 def linearise(problem: Problem, spread: Theta, theta: Theta) -> Linear:
