@@ -76,11 +76,14 @@ BREAKDOWNS: tuple[tuple[str, Key], ...] = (
 )
 
 
-def tables(rows: Sequence[Sequence[Pair]]) -> Iterable[str]:
+def headline(rows: Sequence[Sequence[Pair]]) -> Iterable[str]:
     yield HEAD.format("all core rows")
     for target in targets(rows):
         over = ", ".join(target.workloads)
         yield line(f"{target.errors.name} ({over})", target.errors)
+
+
+def breakdowns(rows: Sequence[Sequence[Pair]]) -> Iterable[str]:
     for title, key in BREAKDOWNS:
         groups = grouped(rows, lambda run, key=key: (key(run),))  # type: ignore[misc]
         for figure in ("TPOT", "throughput", "TTFT"):
@@ -103,7 +106,8 @@ def left_out(runs: Sequence[MeasuredRun], stem: Path) -> Iterable[str]:
         yield f"\n{HEAD.format(f'its source x {kind} left out')}"
         for name, some in (("", rows), *_parts(rows)):
             for target in targets(some):
-                yield line(f"{target.errors.name}{name}", target.errors)
+                if target.errors.num_compared:
+                    yield line(f"{target.errors.name}{name}", target.errors)
 
 
 def _parts(rows: Sequence[Sequence[Pair]]) -> Iterable[tuple[str, Sequence[Sequence[Pair]]]]:
@@ -126,8 +130,9 @@ def main() -> None:
     text = [
         f"{done:,} of {len(runs):,} rows predicted ({done / len(runs):.1%}), "
         f"{1e3 * spent / len(runs):.0f} ms a row on this machine.\n",
-        *tables(rows),
+        *headline(rows),
         *(left_out(runs, arguments.left_out) if arguments.left_out else ()),
+        *breakdowns(rows),
     ]
     text += [
         f"\n{e.num_rows} rows: {e.reason} ({e.example})" for e in unpredicted(runs, predictions)

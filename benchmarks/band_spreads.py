@@ -19,7 +19,8 @@ INNER = 0.25  # the outer rows' share on either side; the margin makes up for th
 PRIOR_UNITS = 2.0  # units whose word the wider kind or class has; 1 to 4 give bands alike
 Spread = tuple[float, float]  # below (negative), above; natural logarithms
 Spreads = dict[Kind, tuple[float, float, int]]  # with rows
-Class = tuple[bool, bool, str]  # experts, load, engine
+# Experts, load, engine, generation, several GPUs: a class of rows, or the first of these.
+Class = tuple[bool | str, ...]
 Margins = dict[Class, float]
 ANY: Kind = (None, None, None, None, None)
 
@@ -92,10 +93,10 @@ class Tested:
     @property
     def of(self) -> Class:
         key = self.ratio.key
-        return key.experts, key.loaded, key.engine
+        return key.experts, key.loaded, key.engine, key.architecture, key.several_gpus
 
     def widened(self, margins: Margins) -> Tested:
-        margin = margins[self.of]
+        margin = margin_of(margins, self.of)
         return replace(
             self, below=min(0.0, self.below - margin), above=max(0.0, self.above + margin)
         )
@@ -114,37 +115,33 @@ def held_out(ratios: Sequence[Ratio]) -> list[Tested]:
 
 
 def margins_of(tested: Sequence[Tested]) -> Margins:
-    """By class; one of few units leans on its like under any engine, these on all rows."""
+    """By class, the wider before the narrower; one of few units leans on the next wider."""
+    members: dict[Class, list[Tested]] = defaultdict(list)
+    for test in tested:
+        for num in range(len(test.of) + 1):
+            members[test.of[:num]].append(test)
     found: Margins = {}
-    whole = _margin(tested, 0.0)
-    for experts, loaded in itertools.product((False, True), repeat=2):
-        like = [test for test in tested if test.of[:2] == (experts, loaded)]
-        of_like = _margin(like, whole)
-        for engine in sorted({test.ratio.key.engine for test in tested}):
-            own = [test for test in like if test.ratio.key.engine == engine]
-            found[experts, loaded, engine] = _margin(own, of_like)
+    for name in sorted(members, key=len):
+        rows = members[name]
+        units = len({test.ratio.unit for test in rows})
+        share = units / (units + PRIOR_UNITS)
+        own = quantile(sorted(test.excess for test in rows), COVERAGE)
+        found[name] = share * own + (1 - share) * (found[name[:-1]] if name else own)
     return found
 
 
-def _margin(tested: Sequence[Tested], wider: float) -> float:
-    """That covers enough of them, drawn towards the wider class's."""
-    if not tested:
-        return wider
-    units = len({test.ratio.unit for test in tested})
-    share = units / (units + PRIOR_UNITS)
-    own = quantile(sorted(test.excess for test in tested), COVERAGE)
-    return share * own + (1 - share) * wider
+def margin_of(margins: Margins, of: Class) -> float:
+    """Of a class, or of the next wider one that has rows."""
+    while of not in margins:
+        of = of[:-1]
+    return margins[of]
 
 
-def margin_of(margins: Margins, kind: Kind) -> float:
-    """Of a cell: its class's, or where it holds several the widest of theirs."""
-    _, engine, experts, _, loaded = kind
-    wanted = experts, loaded, engine
-    return max(
-        margin
-        for known, margin in margins.items()
-        if all(want in (None, has) for want, has in zip(wanted, known, strict=True))
-    )
+def class_of(kind: Kind) -> Class:
+    """The narrowest class that holds all rows of a cell."""
+    architecture, engine, experts, several_gpus, loaded = kind
+    order = (experts, loaded, engine, architecture, several_gpus)
+    return tuple(itertools.takewhile(lambda value: value is not None, order))  # type: ignore[arg-type]
 
 
 def covered(tested: Sequence[Tested]) -> float:

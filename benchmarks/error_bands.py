@@ -8,10 +8,11 @@ without its source and model; each counts half). log(measured / predicted) is ta
 
 A kind of rows (a cell) has two spreads, below and above: where the middle half of its rows ends,
 drawn towards those of a typical unit (source x GPU generation) of the next wider kind as far as
-few units stand behind the cell. To these comes a margin, by class of rows (engine's family, dense
-or experts, load), as conformalised quantile regression adds it (Romano, Patterson and Candes 2019):
-so wide that four of five rows of the class fall inside bands that were made without the row's own
-unit. A margin is added where a factor would widen most what is wide already.
+few units stand behind the cell. To these comes a margin, by class of rows, as conformalised
+quantile regression adds it (Romano, Patterson and Candes 2019): so wide that four of five rows of
+the class fall inside bands that were made without the row's own unit. Classes are by dense or
+experts and load, of these by engine, generation and one GPU or several, each drawn towards the
+wider one. A margin is added where a factor would widen most what is wide already.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import itertools
 import json
 import math
 import pickle
+import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -32,6 +34,7 @@ from band_spreads import (
     Ratio,
     Spreads,
     Tested,
+    class_of,
     covered,
     held_out,
     margin_of,
@@ -51,6 +54,7 @@ from capplan.errors import CapplanError
 from capplan.performance.bands import band_key, describe
 from capplan.specs.error_bands import FILE, BandCell, BandTable, Figure
 
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "accuracy.md"
 WORTH = 0.2  # of a TPOT band of a dense model below 85 % load, either side: the aim
 MOST = 100.0  # beyond it the prediction said nothing
 FIGURES: dict[Figure, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -59,6 +63,9 @@ FIGURES: dict[Figure, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ttft_p99": (TTFT_P99, ("closed", "poisson", "constant-rate")),
     "throughput": (THROUGHPUT, ("closed", "static", "offline", "burst", "offline-batch")),
 }
+NAMES: dict[Figure, str] = {
+    "tpot": "TPOT", "ttft": "TTFT", "ttft_p99": "TTFT P99", "throughput": "throughput",
+}  # fmt: skip
 
 
 def ratios_of(run: MeasuredRun, predictions: Iterable[Prediction]) -> list[Ratio]:
@@ -92,7 +99,7 @@ def table_of(spreads: dict[Figure, Spreads], margins: dict[Figure, Margins]) -> 
     cells = []
     for figure, kinds_of in spreads.items():
         for kind, (below, above, rows) in kinds_of.items():
-            margin = margin_of(margins[figure], kind)
+            margin = margin_of(margins[figure], class_of(kind))
             low, high = math.exp(min(0.0, below - margin)), math.exp(max(0.0, above + margin))
             cell = BandCell(
                 figure=figure, architecture=kind[0], engine=kind[1], experts=kind[2],
@@ -116,15 +123,23 @@ def _engine(ratio: Ratio) -> str:
     return f"{_kind(ratio)}, {ratio.key.engine}"
 
 
-def report(name: str, tested: Sequence[Tested]) -> None:
-    lows = sorted(math.exp(test.below) - 1 for test in tested)
-    highs = sorted(math.exp(test.above) - 1 for test in tested)
+HEAD = """| held-out rows of | rows | inside | median band | within ±20 % |
+| --- | --- | --- | --- | --- |"""
+
+
+def line(name: str, tested: Sequence[Tested]) -> str:
+    """Of a group of rows: how many lay inside, and the bands that they were given."""
+    low = quantile(sorted(math.exp(test.below) - 1 for test in tested), 0.5)
+    high = quantile(sorted(math.exp(test.above) - 1 for test in tested), 0.5)
     near = sum(abs(test.ratio.value - 1) <= WORTH for test in tested) / len(tested)
-    rows = len({test.ratio.row for test in tested})
-    print(
-        f"{name:48}{rows:6}{covered(tested):9.1%}"
-        f"{quantile(lows, 0.5):+9.1%}{quantile(highs, 0.5):+9.1%}{near:9.1%}"
+    cells = (
+        name,
+        str(len({test.ratio.row for test in tested})),
+        f"{covered(tested):.0%}",
+        f"{low:+.0%} to {high:+.0%}".replace("-", "−"),
+        f"{near:.0%}",
     )
+    return f"| {' | '.join(cells)} |"
 
 
 def write(table: BandTable, source: str) -> None:
@@ -180,7 +195,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("measured", type=Path)
     parser.add_argument("--predictions", type=Path, nargs="+", required=True)
-    parser.add_argument("--write", action="store_true", help="write the table into the package")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="into package and docs/accuracy.md",
+    )
     parser.add_argument("--keep", type=Path, help="keep the ratios in a file, for another try")
     arguments = parser.parse_args()
     if arguments.keep and arguments.keep.exists():
@@ -191,18 +210,25 @@ def main() -> None:
             arguments.keep.write_bytes(pickle.dumps(ratios))
     spreads: dict[Figure, Spreads] = {}
     margins: dict[Figure, Margins] = {}
-    print(f"{'held-out rows of':48}{'rows':>6}{'inside':>9}{'low':>9}{'high':>9}{'±20 %':>9}")
+    lines = [HEAD]
     for figure in FIGURES:
         own = [ratio for ratio in ratios if ratio.figure == figure]
         kept_out = held_out(own)
         spreads[figure], margins[figure] = spreads_of(own), margins_of(kept_out)
         tested = [test.widened(margins[figure]) for test in kept_out]
-        report(figure, tested)
+        lines.append(line(f"**{NAMES[figure]}**", tested))
         for group_of in GROUPS:
             for name in sorted({group_of(ratio) for ratio in own}):
-                report(f"  {name}", [test for test in tested if group_of(test.ratio) == name])
+                some = [test for test in tested if group_of(test.ratio) == name]
+                lines.append(line(f"{NAMES[figure]}, {name}", some))
+    print("\n".join(lines))
     if arguments.write:
         write(table_of(spreads, margins), arguments.measured.name)
+        page = PAGE.read_text(encoding="utf-8")
+        marks = r"(<!-- bands -->\n).*?(<!-- end of bands -->)"
+        shown = "\n".join(lines)
+        page = re.sub(marks, lambda m: f"{m[1]}{shown}\n{m[2]}", page, flags=re.S)
+        PAGE.write_text(page, encoding="utf-8")
         print(f"wrote {FILE}")
 
 
