@@ -219,6 +219,12 @@ def test_stages_and_shards_sum_to_the_model() -> None:
     assert sum(parts) - 4 * rotary == pytest.approx(weight_bytes(model), rel=1e-3)
 
 
+def test_a_stage_names_no_format_of_another_stages_parts() -> None:
+    model = load_model("llama-3.1-405b-fbgemm-fp8").spec  # its first and last FFN stay BF16
+    formats = [stage_model(model, 4, stage).weights.quantization for stage in range(4)]
+    assert [bool(each and each.others) for each in formats] == [True, False, False, True]
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_each_profile_loads_and_is_named_for_its_first_version(path: Path) -> None:
     spec = validate(EngineSpec, read_yaml(path))

@@ -92,6 +92,11 @@ def stage_model(model: ModelSpec, pp: int, stage: int) -> ModelSpec:
     data["layers"] = [{"mixer": m, "ffn": f} for m, f in part]
     data["mixers"] = {k: v for k, v in data["mixers"].items() if k in {m for m, _ in part}}
     data["ffns"] = {k: v for k, v in data["ffns"].items() if k in {f for _, f in part}}
+    quantization = data["weights"]["quantization"]
+    if quantization:  # formats of parts that stand in other stages
+        gone = {*model.mixers, *model.ffns} - {*data["mixers"], *data["ffns"]}
+        others = quantization["others"]
+        quantization["others"] = {k: v for k, v in others.items() if k.split(".")[0] not in gone}
     return ModelSpec.model_validate(data)
 
 
