@@ -58,7 +58,8 @@ def answered(
     engine = KvEngine(load_engine("vllm", None), None, "bf16")
     search = replace(search_of(aims, rate, points), objective=objective)
     questions = [asked(name, spec, rate, aims) for name, spec in specs.items()]
-    return sized_fleet(questions, Sought(MODEL.id, engine, SearchSpace(tps=(1,))), search)
+    sought = Sought(MODEL.id, engine, SearchSpace(tps=(1,)))
+    return sized_fleet(questions, sought, search).result
 
 
 # More traffic, tighter limits
