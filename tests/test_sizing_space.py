@@ -36,14 +36,17 @@ def test_tp_repeats_a_latent_and_not_heads() -> None:
 
 def test_copies_share_experts_or_are_replicas() -> None:
     dense, experts = load_model("llama-3.1-8b").spec, load_model("deepseek-v3").spec
-    check_copies(experts, 1, 8, 8)
-    check_copies(experts, 2, 4, 8)
+    node = load_hardware("h200-sxm-141gb").spec
+    check_copies(experts, node, 1, 8, 8)
+    check_copies(experts, node, 2, 4, 8)
     with pytest.raises(UnsupportedError) as refused:
-        check_copies(dense, 1, 2, 2)
+        check_copies(dense, node, 1, 2, 2)
     assert refused.value.hint == "write 2 replicas: each is a whole copy"
     with pytest.raises(UnsupportedError) as refused:
-        check_copies(experts, 1, 8, 1)
+        check_copies(experts, node, 1, 8, 1)
     assert refused.value.hint == "write ep: 8"
+    with pytest.raises(UnsupportedError, match="links 8 accelerators"):
+        check_copies(experts, node, 8, 3, 24)
 
 
 def test_attention_copies_are_tried_where_tp_repeats_the_kv() -> None:

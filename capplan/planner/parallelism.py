@@ -62,8 +62,10 @@ def allowed_tps(model: ModelSpec, hardware: HardwareSpec) -> list[int]:
     return [tp for tp in powers if tp_fault(model, tp) is None]
 
 
-def check_copies(model: ModelSpec, tp: int, dp: int, ep: int) -> None:
+def check_copies(model: ModelSpec, hardware: HardwareSpec, tp: int, dp: int, ep: int) -> None:
     """Raise UnsupportedError for copies of the attention that do not share their experts.
+
+    All ranks exchange their tokens in every layer: what that takes between nodes is not known.
 
     Experts are dealt whole over the ``tp`` x ``dp`` ranks, as engines do it with expert
     parallelism on.
@@ -83,6 +85,8 @@ def check_copies(model: ModelSpec, tp: int, dp: int, ep: int) -> None:
         )
     if experts < tp * dp:
         raise UnsupportedError(f"{experts} experts are fewer than the {tp * dp} ranks")
+    if fault := link_fault(hardware, tp * dp):
+        raise UnsupportedError(f"tp {tp} x dp {dp} does not work: {fault}")
 
 
 def num_experts(model: ModelSpec) -> int:

@@ -171,7 +171,7 @@ class Serving:
     def _check(self) -> None:
         deployment, engine = self.deployment, self.deployment.engine
         check_tp(deployment.model, deployment.hardware, deployment.tp)
-        check_copies(deployment.model, deployment.tp, engine.dp, self.ep)
+        check_copies(deployment.model, deployment.hardware, deployment.tp, engine.dp, self.ep)
         if engine.dcp > 1:
             raise UnsupportedError(
                 f"dcp {engine.dcp} is not simulated", hint="tp, pp, dp, ep and replicas are"

@@ -24,6 +24,7 @@ from capplan.results.bands import BandedFigure
 from capplan.results.gpus import GpusPlan, ServedAs, ServiceLevel
 from capplan.results.sizing import Availability, Kind, Level, Proof
 
+BEYOND_LINKS = "links join"
 # Why a kind was left out, from what is nearest to being of use on.
 NEARNESS = (
     "dominated", "load", "e2e", "tpot", "ttft", "token_budget", "interconnect", "kv_memory",
@@ -134,7 +135,14 @@ def left_out(plan: GpusPlan, cut: Sequence[Kind]) -> GpusPlan:
     own = [kind for kind in cut if kind.hardware == plan.hardware]
     if not own:
         return plan  # unsupported: it says so
-    nearest = min(own, key=lambda kind: NEARNESS.index(kind.reason or "unsupported"))
+    # What no link joins is looked at to be told, unasked: it is no reason beside another.
+    nearest = min(
+        own,
+        key=lambda kind: (
+            (kind.words or "").startswith(BEYOND_LINKS),
+            NEARNESS.index(kind.reason or "unsupported"),
+        ),
+    )
     reason = nearest.reason or "unsupported"
     plan = replace(plan, service_levels=())  # those of the bounds
     return _uncounted(

@@ -22,6 +22,7 @@ from capplan.planner.question import Question
 from capplan.planner.serving import Serving
 from capplan.planner.sizing.candidates import Candidate, kind_of
 from capplan.planner.sizing.one_pool import simplified
+from capplan.planner.sizing.plans import BEYOND_LINKS
 from capplan.results.sizing import Kind
 
 
@@ -71,12 +72,14 @@ def candidates_of(
                 _candidate(question, serving, slo_e2e_s), own_prompt_tokens=own_prompt_tokens
             )
         except UnsupportedError as error:
-            words = link_fault(question.hardware, serving.deployment.tp)
+            ranks = serving.deployment.tp * serving.deployment.engine.dp
+            words = link_fault(question.hardware, ranks)
             reason = "interconnect" if words else "unsupported"
             if words:
-                words = f"links join {linked_gpus(question.hardware)}"
+                words = f"{BEYOND_LINKS} {linked_gpus(question.hardware)}"
             kind = kind_of(question.hardware_id, serving, reason, words or error.message)
-            if not words or all((kind.tp, words) != (one.tp, one.words) for one in refused):
+            shape = (kind.tp, kind.dp, words)
+            if not words or all(shape != (one.tp, one.dp, one.words) for one in refused):
                 refused.append(kind)  # what no link joins is the same with other settings
             continue
         except CapplanError as error:
