@@ -67,21 +67,26 @@ def section_half_width(overall: float, sections: Sequence[float]) -> float:
 
 
 def covering_range(values: Sequence[float], coverage: float) -> tuple[float, float]:
-    """Between which of the values the next one of their kind lies, with at least this chance.
+    """Between which of the values the next one of their kind lies, with this chance.
 
-    Ranks of split conformal prediction (Vovk et al., Algorithmic Learning in a Random World, 2005;
-    Lei et al., JASA 113, 2018), half of what is left out on either side. With fewer values than
-    that takes, the outermost ones: the chance is then lower.
+    The k-th of n values has k of n + 1 of what comes next below it, whatever the distribution:
+    the ranks of split conformal prediction (Vovk et al., Algorithmic Learning in a Random World,
+    2005), and between whole ranks the quantile of type 6 of Hyndman & Fan 1996. With fewer values
+    than that takes, the outermost ones: the chance is then lower.
 
     >>> covering_range([float(n) for n in range(1, 20)], 0.8)
     (2.0, 18.0)
-    >>> covering_range([3.0, 1.0, 2.0], 0.8)
-    (1.0, 3.0)
+    >>> covering_range([float(n) for n in range(1, 15)], 0.8), covering_range([3.0, 1.0, 2.0], 0.8)
+    ((1.5, 13.5), (1.0, 3.0))
     """
     ordered = sorted(values)
-    beyond = round((1 - coverage) / 2 * (len(ordered) + 1), 9)
-    place = max(1, math.floor(beyond))
-    return ordered[place - 1], ordered[-place]
+    last = len(ordered) - 1
+    rank = min(max(0.0, round((1 - coverage) / 2 * (len(ordered) + 1), 9) - 1), last / 2)
+    at, share = math.floor(rank), rank - math.floor(rank)
+    after = min(at + 1, last)
+    low = ordered[at] + share * (ordered[after] - ordered[at])
+    high = ordered[last - at] - share * (ordered[last - at] - ordered[last - after])
+    return low, high
 
 
 def warmup_batches(means: Sequence[float]) -> int:
