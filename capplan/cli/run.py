@@ -12,12 +12,13 @@ from typing import Any
 import typer
 
 from capplan.cli import completion
-from capplan.cli.app import app
 from capplan.cli.environment import Environment, from_process, running_in
 from capplan.cli.exit_codes import EXIT_ERROR, EXIT_FINE, EXIT_INTERRUPTED
+from capplan.cli.root import new_app
 from capplan.errors import CapplanError, did_you_mean, one_line
 
 MAX_MESSAGE = 500
+app: Any = None  # built already, by somebody who runs many lines
 WELCOME = """\
 This model, this traffic, this SLO: how many of which GPU, and why.
 
@@ -74,25 +75,29 @@ def _run(arguments: list[str], env: Environment) -> int:
         return EXIT_ERROR
 
 
-def _app_for(arguments: list[str]) -> typer.Typer:
+def _app_for(arguments: list[str]) -> Any:
     """The application with the one command that is asked for, where it is plain which.
 
     typer builds every command's parser before it looks which one is meant: that took longer than
     reading the catalogue.
     """
+    if app is not None:
+        return app
     first = arguments[0] if arguments else ""
-    if not isinstance(app, typer.Typer):  # built already, by somebody who runs many lines
-        return app
+    slim = new_app()
+    if first in ("gpus", "roofline", "kv"):  # the other commands' options are not even read
+        from capplan.cli.commands import planning
+
+        slim.command()(getattr(planning, first))
+        return slim
+    from capplan.cli.app import app as whole
+
     if first == "explain":  # parses what follows as the command that it names
-        return app
-    own = [info for info in app.registered_commands if _name_of(info) == first]
-    if not own:
-        return app
-    slim = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    slim.registered_callback = app.registered_callback
-    slim.registered_commands = own
-    slim.info = app.info
-    return slim
+        return whole
+    slim.registered_commands = [
+        info for info in whole.registered_commands if _name_of(info) == first
+    ]
+    return slim if slim.registered_commands else whole
 
 
 def _name_of(info: Any) -> str:

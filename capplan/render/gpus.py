@@ -16,16 +16,9 @@ from capplan.render.gpus_tables import (
     suggestion_tables,
     tp_table,
 )
+from capplan.render.limit_names import WHY_NOT
 from capplan.render.money import money_and_power
 from capplan.render.screen import Column, Screen, Table
-from capplan.render.sizing import (
-    WHY_NOT,
-    kinds_table,
-    levels_table,
-    proof_notes,
-    trade_table,
-)
-from capplan.render.sizing_moves import months_table, robustness_table
 from capplan.results.assumptions import Assumption
 from capplan.results.gpus import Bounds, GpusPlan, GpusResult
 from capplan.results.gpus import GpusInputs as Inputs
@@ -114,6 +107,10 @@ def _plan_tables(plan: GpusPlan, inputs: Inputs) -> list[Table]:
 
 
 def _simulated_tables(result: GpusResult, inputs: Inputs) -> list[Table]:
+    # What bounds alone do not show they do not wait for.
+    from capplan.render.sizing import kinds_table, levels_table, trade_table
+    from capplan.render.sizing_moves import months_table, robustness_table
+
     assert result.sizing is not None
     several = len(result.candidates) > 1
     tables = [levels_table(result)] if result.service_levels else []
@@ -137,6 +134,8 @@ def _simulated_tables(result: GpusResult, inputs: Inputs) -> list[Table]:
 
 
 def _simulated_notes(result: GpusResult, inputs: Inputs) -> list[str]:
+    from capplan.render.sizing import proof_notes
+
     return [*proof_notes(result, inputs.arrival_rate_per_s), *inside_notes(result), SIMULATED]
 
 

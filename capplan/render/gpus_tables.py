@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from capplan.render import shows
 from capplan.render.bands import GPUS, band_text, count_range, find_band
+from capplan.render.limit_names import WHY_NOT, limit_name
 from capplan.render.screen import Column, Table
-from capplan.render.sizing import WHY_NOT, limit_name
 from capplan.results.gpus import Bounds, GpusPlan, GpusResult, ReplicaFacts, ServiceLevel
 from capplan.results.gpus import GpusInputs as Inputs
 

@@ -8,35 +8,16 @@ from typing import TYPE_CHECKING
 from capplan.render import shows
 from capplan.render.band_shares import shares_note, shares_text
 from capplan.render.bands import GPUS, count_range, durations, find_band, rates
+from capplan.render.limit_names import WHY_NOT, limit_name
 from capplan.render.screen import Column, Table
 from capplan.results.bands import Range
 from capplan.results.gpus import GpusResult, ServiceLevel
 
-if TYPE_CHECKING:  # bounds do not simulate, and are shown by way of this module too
+if TYPE_CHECKING:
     from capplan.results.sizing import Availability, Kind, ReplicaLoss, Sizing, TradeOff
 
 MOST_KINDS = 12
 SECONDS_A_YEAR = 365.25 * 86_400
-WHY_NOT = {
-    "weights": "the weights do not fit",
-    "kv_memory": "the KV pool does not hold one request",
-    "tpot": "TPOT cannot be met",
-    "ttft": "TTFT cannot be met",
-    "e2e": "E2E cannot be met",
-    "token_budget": "a step's token budget is too small",
-    "interconnect": "interconnect",
-    "load": "the limits fail under any load",
-    "dominated": "cannot be better",
-    "unsupported": "not supported",
-}
-_NAMES = {
-    "ttft": "TTFT", "tpot": "TPOT", "e2e": "E2E", "itl": "ITL", "goodput": "goodput",
-    "kv_memory": "KV memory", "token_budget": "token budget",
-}  # fmt: skip
-
-
-def limit_name(key: str) -> str:
-    return _NAMES.get(key, key)
 
 
 def levels_table(result: GpusResult) -> Table:
