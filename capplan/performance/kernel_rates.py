@@ -15,7 +15,7 @@ C = TypeVar("C", bound=ProductCurve)
 
 WEIGHT_ONLY = "weight-only"
 MOST_FRACTION = 0.97  # of a peak or a bandwidth: no kernel measured reaches more
-_NO_CORRECTION = KernelServing()
+_NO_CORRECTION = KernelServing.model_construct()  # all defaults: nothing to validate
 # Where a generation has no curve for a format: the one that its kernels are built like.
 _STAND_INS = {
     "fp16": "bf16", "fp32": "bf16", "mxfp8": "fp8-block128", "int8": "fp8", "fp4": "nvfp4",
