@@ -65,7 +65,9 @@ def check_arithmetic(figures: list[dict[str, Any]]) -> None:
         got = evaluate(right)
         # Steps of a simulation are counted to the nearest one over the window's edges.
         close = 2e-3 if figure["name"] == "share of the time at work" else 1e-5
-        assert got == pytest.approx(figure["value"], rel=close, abs=1e-9), (
+        # A small difference of figures that are shown to seven digits.
+        least = 1e-6 if figure["name"].startswith("headroom") else 1e-9
+        assert got == pytest.approx(figure["value"], rel=close, abs=least), (
             f"{figure['name']}: {figure['filled']}"
         )
 

@@ -47,7 +47,7 @@ def proof_figures(candidate: Candidate, aims: Search, result: GpusResult) -> Ite
 
 def _length(candidate: Candidate, aims: Search, proof: Proof) -> Figure:
     num = proof.num_replicas
-    in_flight = candidate.replica.in_flight(aims.demand.peak_per_s / num) * num
+    in_flight = candidate.replica.in_flight(proof.rate_per_s / num) * num
     return figure(
         "requests of the proof",
         proof.num_requests,
@@ -55,7 +55,7 @@ def _length(candidate: Candidate, aims: Search, proof: Proof) -> Figure:
         "requests = max(ceil(warm × in_flight) + ceil(samples × more), ceil(times × in_flight))",
         [
             Symbol("warm", "stays that pass before any count", WARMUP_TIMES, ""),
-            Symbol("in_flight", "in the fleet at the planned rate", in_flight, ""),
+            Symbol("in_flight", "in the fleet at the rate of the proof", in_flight, ""),
             Symbol("samples", "with which ten lie beyond the percentile", aims.num_samples, ""),
             Symbol("more", "to be on the safe side", MORE_REQUESTS, ""),
             Symbol("times", "stays that the run lasts at least", LEAST_TIMES, ""),
