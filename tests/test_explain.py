@@ -103,7 +103,7 @@ def values_of(answer: Any) -> list[float]:
 ON_THE_WAY = re.compile(
     r"KV of a request|blocks of the pool|KV pool|step of|GPUs by|share of the bound|"
     r"requests in flight|samples beyond|headroom|used share, static|TTFT|TPOT|"
-    r"(top|bottom) of the bracket|requests that count at a point|"
+    r"(top|bottom) of the bracket|requests that count at a point|share of its limit|"
     r"share of what the replicas carry|requests that a replica holds"
 )
 

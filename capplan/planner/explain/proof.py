@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from capplan import units
 from capplan.planner.explain.figure import figure
-from capplan.planner.explain.sustained import headroom_figure
+from capplan.planner.explain.sustained import limit_figure
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.probe import LEAST_TIMES, WARMUP_TIMES
 from capplan.planner.sizing.proof import MORE_REQUESTS
@@ -28,7 +28,7 @@ def proof_figures(candidate: Candidate, aims: Search, result: GpusResult) -> Ite
         yield _length(candidate, aims, proof)
     for level in proof.levels:
         if level.value_s is not None and math.isfinite(level.value_s):
-            yield headroom_figure(level, "of the whole fleet", _check(level, proof))
+            yield limit_figure(level, "of the whole fleet", _check(level, proof))
     yield figure(
         "rate at which the fleet saturates",
         proof.saturates_at_per_s,
@@ -48,6 +48,7 @@ def proof_figures(candidate: Candidate, aims: Search, result: GpusResult) -> Ite
 def _length(candidate: Candidate, aims: Search, proof: Proof) -> Figure:
     num = proof.num_replicas
     in_flight = candidate.replica.in_flight(proof.rate_per_s / num) * num
+    rate = units.format_rate(proof.rate_per_s, digits=3)
     return figure(
         "requests of the proof",
         proof.num_requests,
@@ -55,15 +56,16 @@ def _length(candidate: Candidate, aims: Search, proof: Proof) -> Figure:
         "requests = max(ceil(warm × in_flight) + ceil(samples × more), ceil(times × in_flight))",
         [
             Symbol("warm", "stays that pass before any count", WARMUP_TIMES, ""),
-            Symbol("in_flight", "in the fleet at the rate of the proof", in_flight, ""),
+            Symbol("in_flight", "in the fleet at that rate", in_flight, ""),
             Symbol("samples", "with which ten lie beyond the percentile", aims.num_samples, ""),
             Symbol("more", "to be on the safe side", MORE_REQUESTS, ""),
             Symbol("times", "stays that the run lasts at least", LEAST_TIMES, ""),
         ],
         why="What was sized in groups is simulated once more as one fleet, before it is bought.",
         picture="A dress rehearsal, with an audience that has not seen the play.",
-        check=f"{num:,} replicas behind {proof.router}, on other random numbers than those that "
-        f"sized them; {proof.num_measured:,} count.",
+        check=f"{num:,} replicas behind {proof.router} at {rate}, the planned rate raised to the "
+        "grid of rates, on other random numbers than those that sized them; "
+        f"{proof.num_measured:,} count.",
         source=_PROOF,
     )
 

@@ -38,7 +38,7 @@ def sustained_figures(candidate: Candidate, aims: Search, result: GpusResult) ->
     yield _found(sustained)
     for level in sustained.levels:
         if level.value_s is not None:
-            yield headroom_figure(level, "at the sustained rate", _decided(level, sustained))
+            yield limit_figure(level, "at the sustained rate", _decided(level, sustained))
     yield from _replicas(candidate, aims, result)
 
 
@@ -211,14 +211,14 @@ def _decided(level: Level, sustained: Sustained) -> str:
     return f"{interval}: all of it below the limit."
 
 
-def headroom_figure(level: Level, where: str, check: str) -> Figure:
-    """How far a percentile is from its limit."""
+def limit_figure(level: Level, where: str, check: str) -> Figure:
+    """How near a percentile is to its limit."""
     assert level.value_s is not None
     return figure(
-        f"headroom of {_level(level)} {where}",
-        1 - level.value_s / level.limit_s,
+        f"share of its limit that {_level(level)} takes {where}",
+        level.value_s / level.limit_s,
         "",
-        "headroom = 1 - value / limit",
+        "taken = value / limit",
         [
             Symbol("value", "simulated", level.value_s, "s"),
             Symbol("limit", "of the service level", level.limit_s, "s"),
