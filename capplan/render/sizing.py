@@ -239,14 +239,15 @@ def _loss(loss: ReplicaLoss) -> str:
     fate = f"{shows.plural(loss.num_sent_again, 'attempt')} failed and came again"
     if loss.num_failed:
         fate += f", {shows.plural(loss.num_failed, 'request')} got no answer"
+    missed = [
+        f"{level.name} P{level.percentile:g} {shows.duration(level.value_s)}{_ends(level.band)}"
+        for level in loss.levels
+        if not level.holds and level.value_s is not None
+    ]
+    miss = f"miss: {', '.join(missed)}" if missed else "miss the goodput target"
     then = {
         True: "the others keep all limits",
-        False: "the others miss: "
-        + ", ".join(
-            f"{level.name} P{level.percentile:g} {_value(level.value_s)}{_ends(level.band)}"
-            for level in loss.levels
-            if not level.holds or level.value_s is None
-        ),
+        False: f"the others {_BEHIND if loss.falls_behind else miss}",
         None: "too few requests to tell whether the others keep the limits",
     }[loss.holds]
     return (
@@ -256,9 +257,8 @@ def _loss(loss: ReplicaLoss) -> str:
     )
 
 
+_BEHIND = "keep each limit for now and fall behind: more comes in than goes out"
+
+
 def _ends(band: Range | None) -> str:
     return "" if band is None else f" (80 %: {durations(band.low, band.high)})"
-
-
-def _value(value_s: float | None) -> str:
-    return "saturated" if value_s is None else shows.duration(value_s)

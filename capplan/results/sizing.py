@@ -139,6 +139,7 @@ class ReplicaLoss:
     longest_ttft_s: float
     longest_ttft_band: Range
     holds: bool | None  # the limits, from the recovery on; None: too few requests to tell
+    falls_behind: bool  # more comes in than goes out, though each limit still holds
     levels: tuple[Level, ...]
 
 

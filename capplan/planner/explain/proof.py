@@ -83,8 +83,10 @@ def _loss(proof: Proof) -> str:
     if proof.loss is None:
         return "Of one replica no loss can be survived."
     loss = proof.loss
-    then = "keep" if loss.holds else "miss"
+    then = "keep the limits" if loss.holds else "miss the limits"
+    if loss.falls_behind:
+        then = "fall behind, more coming in than going out"
     return (
         f"When one of {loss.num_replicas}, spares included, dies, {loss.num_sent_again:,} attempts "
-        f"come again and the others then {then} the limits."
+        f"come again and the others then {then}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +25,8 @@ from capplan.specs.traffic import (
     TrafficClass,
     TrafficSpec,
 )
+
+_LEAST_BURSTS = 10  # of each class: from one burst nothing follows for the next
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,17 @@ class Demand:
         found = self.traffic(1.0, 1000, 0).rate_per_s
         assert found is not None
         return found
+
+    @cached_property
+    def least_requests(self) -> int:
+        """So many that each class that comes in bursts shows several of them."""
+        return max(
+            (
+                math.ceil(_LEAST_BURSTS * (part.arrivals.size or 0) * self.peak_per_s / own_per_s)
+                for part, own_per_s in zip(self.parts, self.peaks_per_s, strict=True)
+            ),
+            default=0,
+        )
 
     @cached_property
     def own_prompt_tokens(self) -> float | None:

@@ -75,7 +75,8 @@ class Probe:
         """Requests before those that count, and altogether."""
         in_flight = self._in_flight(place) * num_replicas
         warmup = math.ceil(WARMUP_TIMES * in_flight) + START_REQUESTS * num_replicas
-        needed = max(LEAST_SAMPLES, math.ceil(self.num_samples * MORE_THAN_NEEDED))
+        samples = math.ceil(self.num_samples * MORE_THAN_NEEDED)
+        needed = max(LEAST_SAMPLES, samples, self.demand.least_requests)
         measured = needed * (LONGER if longer else 1)
         total = max(warmup + measured, math.ceil(LEAST_TIMES * in_flight))
         total = min(total, MAX_REQUESTS)

@@ -66,7 +66,8 @@ class _Fleet:
         """Requests to simulate at a rate of the whole fleet, and the time of the warm-up."""
         in_flight = self.candidate.replica.in_flight(rate / num_replicas) * num_replicas
         warmup = math.ceil(WARMUP_TIMES * in_flight)
-        needed = math.ceil(self.search.num_samples * MORE_REQUESTS)
+        samples = math.ceil(self.search.num_samples * MORE_REQUESTS)
+        needed = max(samples, self.search.demand.least_requests)
         total = max(warmup + needed, math.ceil(LEAST_TIMES * in_flight))
         return total, warmup / rate
 
@@ -265,5 +266,6 @@ def _lost(fleet: _Fleet, num_replicas: int) -> ReplicaLoss | None:
         longest_ttft_s=longest_s,
         longest_ttft_band=latency_range("ttft", 100.0, longest_s, None, key_at(candidate, each)),
         holds=judged.verdict == "holds",
+        falls_behind=judged.falls_behind,
         levels=banded_levels(judged.levels, candidate, each),
     )

@@ -101,6 +101,12 @@ class Judged:
     goodput_holds: bool | None  # None: no target
 
     @property
+    def falls_behind(self) -> bool:
+        """Whether it fails by its queue alone: every limit and the goodput still hold."""
+        each = all(level.holds for level in self.levels)
+        return self.verdict == "fails" and each and self.goodput_holds is not False
+
+    @property
     def binding(self) -> str:
         """The measure that is nearest to its limit, or furthest beyond it."""
         if self.goodput_holds is False and all(level.holds for level in self.levels):
