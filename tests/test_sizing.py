@@ -430,7 +430,7 @@ def test_bursts_are_simulated_several_at_a_time() -> None:
     # 94 at once, every 30 s, among 8 a second: one burst alone looked like a queue without end.
     code, out, _ = answer("gpus --plan capplan/examples/incident.yaml --json")
     assert code == 0
-    proof = json.loads(out)["result"]["proof"]
+    proof = json.loads(out)["result"]["sizing"]["proof"]
     assert proof["num_requests"] >= 10 * 94 * (8 + 188 / 60) / (188 / 60)
     assert proof["loss"]["holds"]
     assert not proof["loss"]["falls_behind"]
