@@ -134,6 +134,8 @@ def test_a_suggestion_leads_to_a_feasible_question(asked: Question) -> None:
             changed = replace(asked, engine=replace(asked.engine, tp=int(value)))
         elif option == "--dtype":
             changed = replace(asked, engine=replace(asked.engine, dtype=value))
+        elif option == "--hardware":
+            changed = replace(asked, hardware_id=value, hardware=load_hardware(value).spec)
         elif option == "--prompt-tokens":
             prompt = parse_tokens(value)
             changed = replace(asked, workload=replace(asked.workload, prompt_tokens=prompt))

@@ -57,7 +57,8 @@ def _other_accelerator(question: Question) -> Suggestion | None:
         if price is None or (best and price.usd_per_gpu_hour >= best[0]):
             continue
         own = replace(question, hardware_id=other.id, hardware=other.spec)
-        for tp in allowed_tps(question.model, other.spec):
+        fixed = question.engine.tp
+        for tp in [fixed] if fixed else allowed_tps(question.model, other.spec):
             cost = price.usd_per_gpu_hour * tp
             if (best is None or cost < best[0]) and _can(own, tp):
                 best = (cost, tp, other.id)
