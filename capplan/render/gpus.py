@@ -11,7 +11,7 @@ from capplan.render.band_columns import end_keys, value_key, with_ends
 from capplan.render.bands import COUNTS, NAMES, inside_note, one_each_table
 from capplan.render.gpus_tables import (
     bounds_table,
-    comparison_table,
+    comparison_tables,
     means_table,
     suggestion_tables,
     tp_table,
@@ -37,7 +37,7 @@ SIMULATED = (
 def screen(result: GpusResult, inputs: Inputs, assumptions: Sequence[Assumption]) -> Screen:
     """The plan in full; beside it the other accelerators where several were asked for."""
     plan: GpusPlan = result
-    tables = [comparison_table(result)] if len(result.candidates) > 1 else []
+    tables = comparison_tables(result) if len(result.candidates) > 1 else []
     if result.sizing is not None:
         tables += _simulated_tables(result, inputs)
     else:

@@ -121,8 +121,22 @@ def suggestion_tables(plan: GpusPlan) -> list[Table]:
     return [Table("Nearest feasible", columns, rows, in_tsv=False)]
 
 
-def comparison_table(result: GpusResult) -> Table:
+def comparison_tables(result: GpusResult) -> list[Table]:
+    """The accelerators that serve, and why the others do not or are no better."""
     shown = result.candidates[:MOST_COMPARED]
+    left = len(result.candidates) - len(shown)
+    note = f"and {left:,} more that cannot be better or do not fit: --json" if left else None
+    over = [(plan.hardware, _why_not(plan)) for plan in shown if not plan.feasible]
+    columns = (
+        Column("hardware", "accelerator", right=False),
+        Column("why", "why", right=False, prose=True),
+    )
+    serving = _serving([plan for plan in shown if plan.feasible], None if over else note)
+    passed = Table("Accelerators passed over", columns, over, note=note, in_tsv=False)
+    return [table for table in (serving, passed) if table.rows]
+
+
+def _serving(shown: Sequence[GpusPlan], note: str | None) -> Table:
     columns = (
         Column("hardware", "accelerator", right=False),
         Column("num_gpus", "GPUs", shows.count),
@@ -131,7 +145,7 @@ def comparison_table(result: GpusResult) -> Table:
         Column("num_gpus_rounded", "with spare,\nwhole nodes", shows.count),
         Column("usd_per_hour", "cost\n$/hour", shows.money),
         Column("usd_per_million_output_tokens", "$ per 1M\noutput tokens", shows.money),
-        Column("binding", "binds", right=False, prose=True),
+        Column("binding", "binds", right=False),
     )
     rows = [
         (
@@ -142,19 +156,15 @@ def comparison_table(result: GpusResult) -> Table:
             plan.num_gpus_rounded,
             plan.usd_per_hour,
             plan.usd_per_million_output_tokens,
-            _binds(plan),
+            limit_name(plan.binding_limit) if plan.sustained else plan.binding,
         )
         for plan in shown
     ]
-    left = len(result.candidates) - len(shown)
-    note = f"and {left:,} more that cannot be better or do not fit: --json" if left else None
     return Table("Accelerators, cheapest first", columns, rows, note=note, in_tsv=False)
 
 
-def _binds(plan: GpusPlan) -> str:
-    if not plan.feasible:
-        reason = WHY_NOT.get(plan.binding_limit, plan.binding_limit)
-        if plan.why and plan.binding_limit not in ("dominated", "unsupported"):
-            return f"✗ {reason}: {plan.why}"
-        return f"✗ {plan.why or reason}"
-    return limit_name(plan.binding_limit) if plan.sustained else plan.binding
+def _why_not(plan: GpusPlan) -> str:
+    reason = WHY_NOT.get(plan.binding_limit, plan.binding_limit)
+    if plan.why and plan.binding_limit not in ("dominated", "unsupported"):
+        return f"✗ {reason}: {plan.why}"
+    return f"✗ {plan.why or reason}"

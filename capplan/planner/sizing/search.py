@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import NamedTuple
 
+from capplan import units
 from capplan.formulas import queueing
 from capplan.planner.fleet import fleet_of
-from capplan.planner.money import price_of
 from capplan.planner.sizing.banded import banded_sustained, count_range, whole_range
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.demand import Demand
@@ -235,8 +235,11 @@ def enlarged(one: Sized, num_replicas: int, objective: Objective) -> Sized:
 
 
 def _dominated(candidate: Candidate, need: float) -> Kind:
-    least = least_replicas(candidate, need) * candidate.gpus_per_replica
-    words = f"{least:,} GPUs or more"
-    if price_of(candidate.question.hardware, candidate.question.fleet) is None:
-        words += ", no price on file"
+    replicas, question = least_replicas(candidate, need), candidate.question
+    bill = usd_per_hour(question, fleet_of(question, replicas, candidate.gpus_per_replica))
+    words = f"{replicas * candidate.gpus_per_replica:,} GPUs"
+    if bill is None:
+        words += " or more, no price on file"
+    else:
+        words += f", {units.format_money(bill, digits=3)}/hour or more"
     return candidate.facts("dominated", words)

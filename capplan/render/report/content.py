@@ -11,7 +11,7 @@ from capplan.render.bands import one_each_table
 from capplan.render.gpus import NOT_MEASURED, SIMULATED, headline, inside_notes
 from capplan.render.gpus_tables import (
     bounds_table,
-    comparison_table,
+    comparison_tables,
     means_table,
     suggestion_tables,
     tp_table,
@@ -190,7 +190,7 @@ def _runners_up(report: Report) -> list[Section]:
     several = len(result.candidates) > 1
     blocks: list[Block] = []
     if several:
-        blocks.append(Sheet(comparison_table(result)))
+        blocks += [Sheet(table) for table in comparison_tables(result)]
     if sizing is not None and sizing.kinds:
         blocks.append(Sheet(kinds_table(sizing, several, most=MOST_KINDS)))
     if sizing is not None and len(sizing.trade_offs) > 1:
