@@ -108,7 +108,7 @@ def _plan_tables(plan: GpusPlan, inputs: Inputs) -> list[Table]:
 
 def _simulated_tables(result: GpusResult, inputs: Inputs) -> list[Table]:
     # What bounds alone do not show they do not wait for.
-    from capplan.render.sizing import kinds_table, levels_table, trade_table
+    from capplan.render.sizing import kinds_tables, levels_table, trade_table
     from capplan.render.sizing_moves import months_table, robustness_table
 
     assert result.sizing is not None
@@ -117,7 +117,7 @@ def _simulated_tables(result: GpusResult, inputs: Inputs) -> list[Table]:
     if result.bands:
         tables.append(one_each_table(result.bands))
     if result.sizing.kinds:
-        tables.append(kinds_table(result.sizing, several))
+        tables += kinds_tables(result.sizing, several)
     if result.num_gpus is None:
         return tables + suggestion_tables(result)
     if result.bounds is not None:

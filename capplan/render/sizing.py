@@ -52,9 +52,30 @@ def _level_row(level: ServiceLevel) -> tuple[object, ...]:
     return (level.met, name, level.predicted_s, interval, level.limit_s, headroom)
 
 
-def kinds_table(sizing: Sizing, several: bool, most: int = MOST_KINDS) -> Table:
-    """Every kind that was looked at: what it sustains, or why not."""
-    columns = [
+def kinds_tables(sizing: Sizing, several: bool, most: int = MOST_KINDS) -> list[Table]:
+    """Every kind that was looked at: what it sustains, and those that were passed over."""
+    shown = sizing.kinds[:most]
+    left = len(sizing.kinds) - len(shown)
+    more = f"and {left:,} more; --json has all of them" if left else None
+    over = [kind for kind in shown if kind.sustained is None]
+    columns = (
+        Column("kind", "replica", right=False),
+        Column("bound_requests_per_s", "bound\nreq/s", shows.number),
+        Column("words", "why", right=False, prose=True),
+    )
+    rows = [
+        (kind_name(kind, sizing.kinds, several), kind.bound_requests_per_s, _words(kind, sizing))
+        for kind in over
+    ]
+    sustaining = _sustaining(
+        sizing, several, [kind for kind in shown if kind.sustained], None if over else more
+    )
+    passed = Table("Kinds passed over", columns, rows, note=more, in_tsv=False)
+    return [table for table in (sustaining, passed) if table.rows]
+
+
+def _sustaining(sizing: Sizing, several: bool, shown: Sequence[Kind], more: str | None) -> Table:
+    columns = (
         Column("kind", "replica", right=False),
         Column("bound_requests_per_s", "bound\nreq/s", shows.number),
         Column("requests_per_s", "sustains\nreq/s", shows.number),
@@ -63,8 +84,7 @@ def kinds_table(sizing: Sizing, several: bool, most: int = MOST_KINDS) -> Table:
         Column("num_gpus_rounded", "to buy", shows.count),
         Column("usd_per_hour", "$/hour", shows.money),
         Column("words", "", right=False, prose=True),
-    ]
-    shown = sizing.kinds[:most]
+    )
     rows = [
         (
             kind_name(kind, sizing.kinds, several),
@@ -78,11 +98,7 @@ def kinds_table(sizing: Sizing, several: bool, most: int = MOST_KINDS) -> Table:
         )
         for kind in shown
     ]
-    notes = []
-    if len(sizing.kinds) > len(shown):
-        notes.append(f"and {len(sizing.kinds) - len(shown):,} more; --json has all of them")
-    notes += _sustained_note(shown)
-    note = "; ".join(notes) or None
+    note = "; ".join([*([more] if more else []), *_sustained_note(shown)]) or None
     return Table("Kinds of replica, best first", columns, rows, note=note, in_tsv=False)
 
 

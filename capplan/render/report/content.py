@@ -32,7 +32,7 @@ from capplan.render.report.page import (
 from capplan.render.report.top import spares, top_of
 from capplan.render.screen import Column, Table, assumption_table
 from capplan.render.sizing import (
-    kinds_table,
+    kinds_tables,
     levels_table,
     proof_parts,
     trade_table,
@@ -192,7 +192,8 @@ def _runners_up(report: Report) -> list[Section]:
     if several:
         blocks += [Sheet(table) for table in comparison_tables(result)]
     if sizing is not None and sizing.kinds:
-        blocks.append(Sheet(kinds_table(sizing, several, most=MOST_KINDS)))
+        tables = kinds_tables(sizing, several, most=MOST_KINDS)
+        blocks += [Sheet(table) for table in tables]
     if sizing is not None and len(sizing.trade_offs) > 1:
         blocks.append(Sheet(trade_table(sizing, several)))
     if sizing is None and len(result.tp_options) > 1:
