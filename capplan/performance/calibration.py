@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from capplan.errors import CapplanError
 from capplan.performance.overheads import EngineOverheads
-from capplan.performance.rates import AllReduceRate, Rates
+from capplan.performance.rates import AllReduceRate, Rates, reached
 
 if TYPE_CHECKING:  # most answers take no calibration
     from capplan.performance.own_errors import OwnRuns
@@ -39,16 +39,8 @@ class Calibration:
         if kernels is None or self.is_neutral:
             return rates
         kernels = replace(kernels, compute_factor=self.compute, bandwidth_factor=self.bandwidth)
-        hardware = kernels.hardware
-        fractions = {name: kernels.compute_fraction(name) for name in rates.gemm_fraction}
-        peaks = {str(name): peak for name, peak in hardware.compute.peak.items()}
         return replace(
-            rates,
-            flops_per_s={name: peaks[name] * share for name, share in fractions.items()},
-            gemm_fraction=fractions,
-            bandwidth_bytes_per_s=hardware.memory.bandwidth * kernels.bandwidth_fraction,
-            bandwidth_fraction=kernels.bandwidth_fraction,
-            kernels=kernels,
+            reached(rates, kernels),
             all_reduce=self._slower(rates.all_reduce),
             exchange=self._slower(rates.exchange),
             hop=self._slower(rates.hop),

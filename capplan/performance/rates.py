@@ -6,7 +6,7 @@ Where an accelerator has no measurement of its own, a documented default is used
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from capplan.errors import UnsupportedError
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
@@ -72,23 +72,34 @@ def derated_rates(
     architecture = architecture_of(hardware.architecture)
     kernels = KernelRates(hardware, architecture, fixed_factor)
     notes = list(_unmeasured(hardware, architecture, used_format))
-    fractions = {str(name): kernels.compute_fraction(str(name)) for name in hardware.compute.peak}
     all_reduce, note = _all_reduce(hardware, tp)
     if note:
         notes.append(note)
     serving = architecture.serving
     exchange = _all_reduce(hardware, tp * dp)[0] if dp > 1 else None
     hop = _all_reduce(hardware, 2)[0] if pp > 1 else None
-    return Rates(
-        {str(name): peak * fractions[name] for name, peak in hardware.compute.peak.items()},
-        hardware.memory.bandwidth * kernels.bandwidth_fraction,
-        _served(all_reduce, serving),
-        fractions,
-        kernels.bandwidth_fraction,
-        tuple(notes),
-        kernels,
+    return replace(
+        reached(ideal_rates(hardware), kernels),
+        all_reduce=_served(all_reduce, serving),
+        notes=tuple(notes),
         exchange=_served(exchange, serving),
         hop=_served(hop, serving),
+    )
+
+
+def reached(rates: Rates, kernels: KernelRates) -> Rates:
+    """With the shares of the sheet's peaks and bandwidth that these kernels reach."""
+    hardware = kernels.hardware
+    fractions = {name: kernels.compute_fraction(name) for name in rates.gemm_fraction}
+    return replace(
+        rates,
+        flops_per_s={
+            str(name): peak * fractions[name] for name, peak in hardware.compute.peak.items()
+        },
+        gemm_fraction=fractions,
+        bandwidth_bytes_per_s=hardware.memory.bandwidth * kernels.bandwidth_fraction,
+        bandwidth_fraction=kernels.bandwidth_fraction,
+        kernels=kernels,
     )
 
 
