@@ -11,12 +11,11 @@ puts all of it between the marks of docs/accuracy.md.
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from error_bands import read_predictions
+from error_bands import put_into_page, read_predictions
 
 from capplan.accuracy.engines import engine_of
 from capplan.accuracy.measured import MeasuredRun, read_measured
@@ -27,7 +26,6 @@ from capplan.accuracy.settings import settings_of
 from capplan.errors import CapplanError
 from capplan.results.accuracy import ErrorSummary
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "accuracy.md"
 HEAD = "| {} | rows | median | mean | 90th | bias |\n| --- | --- | --- | --- | --- | --- |"
 
 
@@ -140,10 +138,7 @@ def main() -> None:
     shown = "\n".join(text)
     print(shown)
     if arguments.write:
-        page = PAGE.read_text(encoding="utf-8")
-        marks = r"(<!-- tables -->\n).*?(<!-- end of tables -->)"
-        page = re.sub(marks, lambda m: f"{m[1]}{shown}\n{m[2]}", page, flags=re.S)
-        PAGE.write_text(page, encoding="utf-8")
+        put_into_page("tables", shown)
 
 
 if __name__ == "__main__":

@@ -47,11 +47,10 @@ from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import METRICS, MeasuredRun, read_measured
 from capplan.accuracy.predict import Prediction
 from capplan.accuracy.score import THROUGHPUT, TPOT, TTFT, TTFT_P99, first_of, pairs_of
-from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
-from capplan.accuracy.utilisation import utilisation
+from capplan.accuracy.utilisation import band_key_of
 from capplan.errors import CapplanError
-from capplan.performance.bands import band_key, describe
+from capplan.performance.bands import describe
 from capplan.specs.error_bands import FILE, BandCell, BandTable, Figure
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "accuracy.md"
@@ -71,15 +70,9 @@ NAMES: dict[Figure, str] = {
 def ratios_of(run: MeasuredRun, predictions: Iterable[Prediction]) -> list[Ratio]:
     """Of one row under each of its predictions; none where it cannot be predicted."""
     try:
-        settings, load = settings_of(run), load_of(run)
-        # A rate that was raised until limits were met is as high as it can be.
-        limited = load.limits is not None
-        used = 1.0 if limited else utilisation(settings, load, server_of(settings))
+        key = band_key_of(settings_of(run), load_of(run))
     except CapplanError:
         return []
-    gpus = settings.tp * settings.pp * settings.dp
-    scheduler = settings.engine.scheduler
-    key = band_key(settings.model, settings.hardware, scheduler, gpus, used)
     unit = (run.columns.get("source_group", ""), key.architecture)
     found = []
     for pairs in (pairs_of(run, prediction) for prediction in predictions):
@@ -162,6 +155,14 @@ def write(table: BandTable, source: str) -> None:
     FILE.write_text(text + "\n", encoding="utf-8")
 
 
+def put_into_page(name: str, shown: str) -> None:
+    """Between the marks of docs/accuracy.md that have this name."""
+    page = PAGE.read_text(encoding="utf-8")
+    marks = rf"(<!-- {name} -->\n).*?(<!-- end of {name} -->)"
+    page = re.sub(marks, lambda m: f"{m[1]}{shown}\n{m[2]}", page, flags=re.S)
+    PAGE.write_text(page, encoding="utf-8")
+
+
 def read_predictions(path: Path) -> dict[str, dict[str, float]]:
     with path.open(newline="") as handle:
         return {
@@ -224,11 +225,7 @@ def main() -> None:
     print("\n".join(lines))
     if arguments.write:
         write(table_of(spreads, margins), arguments.measured.name)
-        page = PAGE.read_text(encoding="utf-8")
-        marks = r"(<!-- bands -->\n).*?(<!-- end of bands -->)"
-        shown = "\n".join(lines)
-        page = re.sub(marks, lambda m: f"{m[1]}{shown}\n{m[2]}", page, flags=re.S)
-        PAGE.write_text(page, encoding="utf-8")
+        put_into_page("bands", "\n".join(lines))
         print(f"wrote {FILE}")
 
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from capplan.accuracy.calibrate import Fit
 from capplan.accuracy.load import Load, load_of
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
-from capplan.accuracy.utilisation import utilisation
+from capplan.accuracy.utilisation import band_key_of
 from capplan.formulas.statistics import covering_range
-from capplan.performance.bands import BandKey, band_key
+from capplan.performance.bands import BandKey
 from capplan.results.calibration import OwnErrorRange
 from capplan.specs.error_bands import Figure, load_bands
 
@@ -63,10 +62,5 @@ def left_out_errors(runs: Sequence[MeasuredRun], fit: Fit) -> list[LeftOut]:
 
 def _load(run: MeasuredRun, fit: Fit) -> tuple[Load, BandKey]:
     """And the kind of measured rows that it is like."""
-    settings, load = settings_of(run), load_of(run)
-    used = 1.0  # raised until limits were met
-    if load.limits is None:
-        used = utilisation(settings, load, server_of(settings, fit.calibration))
-    gpus = settings.tp * settings.pp * settings.dp
-    scheduler = settings.engine.scheduler
-    return load, band_key(settings.model, settings.hardware, scheduler, gpus, used)
+    load = load_of(run)
+    return load, band_key_of(settings_of(run), load, fit.calibration)

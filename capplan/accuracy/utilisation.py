@@ -8,12 +8,25 @@ from dataclasses import replace
 from capplan.accuracy.client import Client
 from capplan.accuracy.load import Load
 from capplan.accuracy.scheduler import make_loop
-from capplan.accuracy.server import Server
+from capplan.accuracy.server import Server, server_of
 from capplan.accuracy.settings import RunSettings
+from capplan.performance.bands import BandKey, band_key
+from capplan.performance.calibration import UNCALIBRATED, Calibration
 
 # Of the burst by which a capacity is measured: so many generations of the batch, within limits.
 _GENERATIONS = 6
 _LEAST_REQUESTS, _MOST_REQUESTS = 400, 10_000
+
+
+def band_key_of(
+    settings: RunSettings, load: Load, calibration: Calibration = UNCALIBRATED
+) -> BandKey:
+    """The kind of measured rows that a run is like."""
+    used = 1.0  # a rate that was raised until limits were met is as high as it can be
+    if load.limits is None:
+        used = utilisation(settings, load, server_of(settings, calibration))
+    gpus = settings.tp * settings.pp * settings.dp
+    return band_key(settings.model, settings.hardware, settings.engine.scheduler, gpus, used)
 
 
 def utilisation(settings: RunSettings, load: Load, server: Server) -> float:
