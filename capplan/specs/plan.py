@@ -28,23 +28,14 @@ def _price(value: Any) -> Any:
     return units.parse_money(value, positive=True)
 
 
-def _duration(value: Any) -> Any:
+def _duration_or_zero(value: Any) -> Any:
     if not isinstance(value, str):
         raise QuantityError(f"{shown(value)} has no unit", hint="write it like `5 min`")
-    return units.parse_duration(value, positive=True)
-
-
-def _duration_or_zero(value: Any) -> Any:
-    return units.parse_duration(value) if isinstance(value, str) else _duration(value)
+    return units.parse_duration(value)
 
 
 Money = Annotated[float, BeforeValidator(_price, json_schema_input_type=str)]
 Degree = Annotated[int, Strict(), Field(ge=1, le=1024)]
-LongSeconds = Annotated[
-    float, BeforeValidator(_duration, json_schema_input_type=str), Field(le=31 * 86_400)
-]
-
-
 LongSecondsOrZero = Annotated[
     float, BeforeValidator(_duration_or_zero, json_schema_input_type=str), Field(le=31 * 86_400)
 ]
