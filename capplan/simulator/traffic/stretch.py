@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import Any
 
 from capplan.results.assumptions import Assumption
@@ -61,7 +61,8 @@ def retimed(requests: Sequence[Request], timing: Timing, num_requests: int) -> T
     """At the times of a rate, over and over."""
 
     def run() -> Iterator[Request]:
-        for body, at_s in zip(_over_and_over(requests), _flat(timing.batches()), strict=False):
+        times = chain.from_iterable(timing.batches())
+        for body, at_s in zip(_over_and_over(requests), times, strict=False):
             yield body._replace(arrival_s=at_s)
 
     part = RequestsPart(run, requests, timing.mean_per_s(num_requests, None))
@@ -85,11 +86,6 @@ def _over_and_over(requests: Sequence[Request]) -> Iterator[Request]:
     for again in count(2):
         for request in requests:
             yield request._replace(id=f"{request.id}~{again}")
-
-
-def _flat(batches: Iterator[list[float]]) -> Iterator[float]:
-    for batch in batches:
-        yield from batch
 
 
 def first_of(traffic: Traffic, first: int, num: int) -> list[Request]:
