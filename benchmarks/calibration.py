@@ -2,7 +2,7 @@
 
     python benchmarks/calibration.py FOLDER
 
-FOLDER holds result files of benchmark tools (three sets are looked for by name below). Each set
+FOLDER holds result files of benchmark tools (four sets are looked for by name below). Each set
 is calibrated for itself; nothing of it enters the shipped model.
 """
 
