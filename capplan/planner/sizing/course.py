@@ -48,15 +48,14 @@ class Recorded:
     times_s: Sequence[float]
     lengths: tuple[float, float] = (1.0, 1.0)
 
-    @property
+    @cached_property
     def busiest(self) -> tuple[int, int]:
         """The first request of the busiest minutes, and the one after their last.
 
         >>> Recorded(TrafficSpec(), Path(), [0, 1, 2, 2.5, 3, 4, 1000]).busiest
         (0, 6)
         """
-        times = self.times_s
-        span_s = min(PEAK_WINDOW_S, times[-1])
+        times, span_s = self.times_s, self.window_s
         counts = (bisect_right(times, at + span_s) - i for i, at in enumerate(times))
         most, first = max((count, -i) for i, count in enumerate(counts))
         return -first, most - first
