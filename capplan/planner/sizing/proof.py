@@ -195,11 +195,10 @@ def _enough_at_a_rate(fleet: _Fleet, num_replicas: int, missed: _Proven) -> tupl
         if num >= num_replicas + MOST_ADDED:
             return num, missed
         num += 1
-        tried = fleet.places(num)
         missed = _proven(fleet, num)
         if missed.holds:
             return num, missed
-        tried = tried[1:]
+        tried = fleet.places(num)[1:]
 
 
 def _enough(fleet: _Fleet, num_replicas: int, missed: _Proven) -> tuple[int, _Proven]:
