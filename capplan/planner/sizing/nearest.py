@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from capplan import units
 from capplan.planner.sizing.candidates import Candidate
-from capplan.planner.sizing.grid import NUM_RATES, rate_at
+from capplan.planner.sizing.grid import highest, rate_at
 from capplan.planner.sizing.sample import Judged, judge
 from capplan.planner.sizing.search import Search
 from capplan.planner.sizing.sustained import whole_replicas
@@ -49,10 +49,8 @@ def _plan(candidate: Candidate, each_per_s: float, need_per_s: float) -> str:
 
 
 def _light_place(candidate: Candidate) -> int:
-    place = 1
-    while place < NUM_RATES - 1 and rate_at(place + 1) <= candidate.saturation_per_s * _LIGHT_LOAD:
-        place += 1
-    return place
+    most = candidate.saturation_per_s * _LIGHT_LOAD
+    return max(1, highest(lambda place: rate_at(place) <= most))
 
 
 def _at(place: int, candidate: Candidate, aims: Search) -> Judged | None:
