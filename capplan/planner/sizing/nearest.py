@@ -9,7 +9,7 @@ from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.grid import highest, rate_at
 from capplan.planner.sizing.sample import Judged, judge
 from capplan.planner.sizing.search import Search
-from capplan.planner.sizing.sustained import whole_replicas
+from capplan.planner.sizing.sustained import replicas_at
 from capplan.planner.suggestions import round_up
 from capplan.results.gpus import Suggestion
 
@@ -42,7 +42,7 @@ def nearest(candidates: Sequence[Candidate], aims: Search) -> tuple[Suggestion, 
 
 def _plan(candidate: Candidate, each_per_s: float, need_per_s: float) -> str:
     """The fleet whose replicas carry so little."""
-    num = max(1, whole_replicas(need_per_s / each_per_s))
+    num = replicas_at(need_per_s, each_per_s)
     gpus = num * candidate.gpus_per_replica
     rate = units.format_rate(each_per_s, digits=3)
     return f"{gpus:,} GPUs (TP {candidate.serving.deployment.tp}, {rate} a replica)"

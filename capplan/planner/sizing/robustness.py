@@ -14,7 +14,7 @@ from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.objectives import usd_per_hour
 from capplan.planner.sizing.parallel import run_all
 from capplan.planner.sizing.search import Search, Sized
-from capplan.planner.sizing.sustained import replicas_for, whole_replicas
+from capplan.planner.sizing.sustained import replicas_at, replicas_for, whole_replicas
 from capplan.results.bands import ErrorBand
 from capplan.results.sizing import Month, Variation
 from capplan.simulator.fleet.settings import Routing
@@ -58,9 +58,7 @@ def covers(best: Sized, need_per_s: float, rate_per_s: float) -> int:
     sustained, base = best.kind.sustained, best.kind.num_replicas
     assert sustained is not None
     assert base is not None
-    today, then = (
-        max(1, whole_replicas(rate / sustained.requests_per_s)) for rate in (need_per_s, rate_per_s)
-    )
+    today, then = (replicas_at(rate, sustained.requests_per_s) for rate in (need_per_s, rate_per_s))
     return in_proportion(then, base, today)
 
 

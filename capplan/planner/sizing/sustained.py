@@ -106,7 +106,7 @@ def replicas_for(
     """
     if curve.most_per_s <= 0:
         return None
-    num = max(1, whole_replicas(demand_per_s / (curve.most_per_s * SLACK)))
+    num = replicas_at(demand_per_s, curve.most_per_s * SLACK)
     while num <= most:
         if _SMALL < num < GROUP:
             group = curve.sustained(GROUP, demand_per_s / most)
@@ -126,6 +126,11 @@ def replicas_for(
             return None
         num += 1
     return None
+
+
+def replicas_at(rate_per_s: float, each_per_s: float) -> int:
+    """The fewest that carry a rate, each so much."""
+    return max(1, whole_replicas(rate_per_s / each_per_s))
 
 
 def whole_replicas(value: float) -> int:

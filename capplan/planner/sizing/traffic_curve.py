@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from capplan.planner.sizing.robustness import in_proportion
-from capplan.planner.sizing.sustained import whole_replicas
+from capplan.planner.sizing.sustained import replicas_at
 from capplan.results.gpus import GpusResult
 from capplan.results.traffic_curve import TrafficCurve, TrafficPoint
 
@@ -31,16 +31,12 @@ def traffic_curve(result: GpusResult, arrival_rate_per_s: float) -> TrafficCurve
             edges += [each * ratio * k for k in range(1, int(last / (each * ratio)) + 1)]
     else:
         edges += [last * k / MOST_STEPS for k in range(1, MOST_STEPS)]
-    today = _replicas(arrival_rate_per_s, each)
+    today = replicas_at(arrival_rate_per_s, each)
     points = []
     for start, end in pairwise(sorted(set(edges))):
         middle = (start + end) / 2  # up to and with the end of a step its replicas suffice
-        num = in_proportion(_replicas(middle, each), result.num_replicas, today)
-        pessimistic, optimistic = (_replicas(middle, each * ratio) for ratio in ratios[1:])
+        num = in_proportion(replicas_at(middle, each), result.num_replicas, today)
+        pessimistic, optimistic = (replicas_at(middle, each * ratio) for ratio in ratios[1:])
         counts = (num, min(num, pessimistic), max(num, optimistic))
         points += [TrafficPoint(rate, *(gpus * count for count in counts)) for rate in (start, end)]
     return TrafficCurve(tuple(points), band, each, gpus)
-
-
-def _replicas(rate_per_s: float, each_per_s: float) -> int:
-    return max(1, whole_replicas(rate_per_s / each_per_s))
