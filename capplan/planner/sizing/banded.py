@@ -49,7 +49,7 @@ def banded_levels(
 ) -> tuple[Level, ...]:
     """Percentiles of requests at so many a second for each replica."""
     key = key_at(candidate, requests_per_s)
-    ttft_s = next((level.value_s for level in levels if level.key == "ttft"), None)
+    ttft_s = first_token_s(levels)
     return tuple(
         level
         if level.value_s is None or not isfinite(level.value_s)
@@ -82,6 +82,11 @@ def whole_range(
     levels: Sequence[Level], e2e_s: float, candidate: Candidate, requests_per_s: float
 ) -> Range:
     """Of whole answers at the highest percentile that is promised."""
-    ttft_s = next((level.value_s for level in levels if level.key == "ttft"), None)
     percentile = max((level.percentile for level in levels), default=99.0)
-    return latency_range("e2e", percentile, e2e_s, ttft_s, key_at(candidate, requests_per_s))
+    key = key_at(candidate, requests_per_s)
+    return latency_range("e2e", percentile, e2e_s, first_token_s(levels), key)
+
+
+def first_token_s(levels: Sequence[Level]) -> float | None:
+    """What the first limit on TTFT has reached; None without one."""
+    return next((level.value_s for level in levels if level.key == "ttft"), None)

@@ -16,7 +16,7 @@ from capplan.planner.fleet import (
 )
 from capplan.planner.gpus import plan as bounds_of
 from capplan.planner.money import with_money_and_power
-from capplan.planner.sizing.banded import count_band, key_at
+from capplan.planner.sizing.banded import count_band, first_token_s, key_at
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.one_pool import OnePoolServing
 from capplan.planner.sizing.search import Search, Sized
@@ -94,7 +94,7 @@ def _bands(
     counted = count_band(candidate, num_gpus, rate_per_s, carried)
     found = [counted, bought_band(candidate.question, counted, candidate.gpus_per_replica)]
     key = key_at(candidate, each_per_s)
-    ttft_s = next((level.value_s for level in levels if level.key == "ttft"), None)
+    ttft_s = first_token_s(levels)
     for level in levels:
         statistic = f"P{level.percentile:g}" + (f" of {level.kind}" if level.kind else "")
         if level.value_s is not None and isfinite(level.value_s):
