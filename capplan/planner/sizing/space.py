@@ -68,9 +68,7 @@ def candidates_of(
     refused: list[Kind] = []
     for serving in _servings(question, model_id, engine, space):
         try:
-            candidate = replace(
-                _candidate(question, serving, slo_e2e_s), own_prompt_tokens=own_prompt_tokens
-            )
+            candidate = _candidate(question, serving, slo_e2e_s, own_prompt_tokens)
         except UnsupportedError as error:
             ranks = serving.deployment.tp * serving.deployment.engine.dp
             words = link_fault(question.hardware, ranks)
@@ -140,7 +138,9 @@ def _shapes(question: Question, space: SearchSpace) -> list[tuple[int, int, int]
     return list(dict.fromkeys(found))
 
 
-def _candidate(question: Question, serving: Serving, slo_e2e_s: float | None) -> Candidate:
+def _candidate(
+    question: Question, serving: Serving, slo_e2e_s: float | None, own_prompt_tokens: float | None
+) -> Candidate:
     """Raises CapplanError for what cannot be served, UnsupportedError for what we cannot say."""
     deployment = serving.deployment
     check_tp(question.model, question.hardware, deployment.tp)
@@ -159,7 +159,7 @@ def _candidate(question: Question, serving: Serving, slo_e2e_s: float | None) ->
         tp=deployment.tp,
         max_num_batched_tokens=config.max_num_batched_tokens,
     )
-    return Candidate(replace(question, engine=engine), serving, slo_e2e_s)
+    return Candidate(replace(question, engine=engine), serving, slo_e2e_s, own_prompt_tokens)
 
 
 def _memory_fault(serving: Serving, error: CapplanError) -> tuple[str, str]:
