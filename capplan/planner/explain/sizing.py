@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capplan.performance.bands import band_for
 from capplan.planner.explain.bands import count_band_figures, value_band_figures
 from capplan.planner.explain.fleet import fleet_figures
 from capplan.planner.explain.gpus import LARGEST_BATCHES, bound_figures
@@ -13,7 +12,7 @@ from capplan.planner.explain.proof import proof_figures
 from capplan.planner.explain.sustained import sustained_figures
 from capplan.planner.gpus import plan as bounds_of
 from capplan.planner.replica import Replica
-from capplan.planner.simulated_bands import key_of
+from capplan.planner.sizing.robustness import model_band
 from capplan.planner.sizing.search import Search, Sized
 from capplan.results.explanation import Explanation, Figure
 from capplan.results.gpus import GpusResult
@@ -55,7 +54,7 @@ def _bands(best: Sized, aims: Search, result: GpusResult) -> Iterator[Figure]:
     rate = aims.demand.peak_per_s
     yield from count_band_figures(
         counted,
-        band_for("throughput", key_of(candidate.serving, 1.0)),
+        model_band(best),
         rate,
         max(rate / result.num_replicas, result.sustained.requests_per_s),
         candidate.gpus_per_replica,
