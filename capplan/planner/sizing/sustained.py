@@ -70,12 +70,12 @@ class Curve:
         if key not in self.judged:
             for longer in (False, True):
                 sample = self.probe.sample(place, group, longer=longer)
-                self.num_requests += self.probe.num_requests(place, group, longer=longer)
+                num = self.probe.num_requests(place, group, longer=longer)
+                self.num_requests += num
                 found = judge(sample, self.promise, self.kinds, by_interval=not longer)
                 if found.verdict != "undecided":
                     break
             self.judged[key] = found
-            num = self.probe.num_requests(place, group, longer=longer)
             holds = found.verdict == "holds"
             decisive = max(found.levels, key=lambda level: level.used_fraction)
             self.points.append(SizedPoint(rate_at(place), group, num, longer, holds, decisive))
