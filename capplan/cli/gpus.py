@@ -76,20 +76,17 @@ def asked_and_answered(
     options: GpusOptions, inputs: Inputs
 ) -> tuple[q.Question, GpusInputs, GpusResult]:
     """The question of the accelerator that was chosen, the question as shown, and the answer."""
-    asked, chosen, result = asked_and_chosen(options, inputs)
-    return chosen, said_of(asked), result
-
-
-def asked_and_chosen(options: GpusOptions, inputs: Inputs) -> tuple[Asked, q.Question, GpusResult]:
-    """All that was asked, the question of the accelerator that was chosen, and the answer."""
     asked, chosen, result, _ = answered_with_search(options, inputs)
-    return asked, chosen, result
+    return chosen, said_of(asked), result
 
 
 def answered_with_search(
     options: GpusOptions, inputs: Inputs
 ) -> tuple[Asked, q.Question, GpusResult, Answered | None]:
-    """The same, and what the simulated search found; None where bounds alone were asked for."""
+    """All that was asked, the question of the accelerator that was chosen, and the answer.
+
+    At last what the simulated search found; None where bounds alone were asked for.
+    """
     asked = ask(options, _is_simulated(options), inputs)
     found: Answered | None = None
     if asked.percentile is None:
@@ -128,7 +125,7 @@ def _emitted(form: str, options: GpusOptions, inputs: Inputs) -> int:
     form = emit_format("--emit", form)
     from capplan.cli.gpus_written import written
 
-    asked, chosen, result = asked_and_chosen(options, inputs)
+    asked, chosen, result, _ = answered_with_search(options, inputs)
     return emit_answer(form, as_served(chosen, result), result, asked.model_id, written(asked))
 
 
