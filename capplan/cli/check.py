@@ -12,6 +12,7 @@ from capplan.check.config import Configs, read_config
 from capplan.check.review import ReviewRequest, review, rule_facts
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_ERROR, EXIT_FINE, EXIT_NO
+from capplan.cli.version import installed_version
 from capplan.errors import CapplanError, did_you_mean
 from capplan.results.check import SEVERITIES, CheckInputs, CheckResult
 
@@ -112,7 +113,7 @@ def _render(
     if form == "sarif":
         from capplan.render.check_sarif import sarif
 
-        return sarif(result, _version(), DOCS)
+        return sarif(result, installed_version() or "0", DOCS)
     if form == "junit":
         from capplan.render.check_junit import junit
 
@@ -128,15 +129,6 @@ def _render(
     from capplan.render.check_text import text
 
     return text(result, colour=colour, quiet=quiet)
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("capplan")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _targets(options: CheckOptions) -> tuple[str, list[tuple[str, str]]]:

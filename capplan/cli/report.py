@@ -25,6 +25,7 @@ from capplan.cli.report_commands import (
 )
 from capplan.cli.report_run import fleet_run, why_not
 from capplan.cli.roofline import DEFAULT_BATCHES
+from capplan.cli.version import installed_version
 from capplan.errors import CapplanError, did_you_mean
 from capplan.planner.question import Question
 from capplan.planner.roofline import roofline
@@ -103,7 +104,7 @@ def _report(texts: Mapping[str, Any]) -> Report:
         launches=launches,
         commands=report_commands(texts, said, result, run, line),
         left_out=tuple(left_out),
-        version=_version(),
+        version=installed_version() or "from a checkout",
     )
 
 
@@ -149,12 +150,3 @@ def _roofline(question: Question, result: GpusResult) -> GpuRoofline:
         contexts=[question.workload.context_tokens],
         calibration=question.calibration,
     )
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("capplan")
-    except PackageNotFoundError:
-        return "from a checkout"

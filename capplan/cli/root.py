@@ -17,12 +17,11 @@ def new_app() -> typer.Typer:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version
+        from capplan.cli.version import installed_version
 
-        try:
-            typer.echo(f"capplan {version('capplan')}")
-        except PackageNotFoundError:
-            typer.echo("capplan, run from a checkout and not installed")
+        version = installed_version()
+        checkout = "capplan, run from a checkout and not installed"
+        typer.echo(checkout if version is None else f"capplan {version}")
         raise typer.Exit
 
 
