@@ -39,10 +39,6 @@ class PlotOption:
             check_file(name, example)
         return cls(name)
 
-    @property
-    def is_asked(self) -> bool:
-        return self.name is not None
-
     def save(self, plots: Callable[[], Sequence[Plot | None]]) -> None:
         """To its file, where it goes to one: before the answer, which is whole or not at all."""
         if self.name is None or self.name == SCREEN:
