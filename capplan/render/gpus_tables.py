@@ -51,12 +51,14 @@ def bounds_table(plan: GpusPlan, inputs: Inputs) -> Table:
          _why_combined(inputs, replica)),
     ]  # fmt: skip
     columns = (
-        Column("bound", "bound", lambda name: name + (" <-" if name == plan.binding else "")),
+        Column(
+            "bound", "bound", lambda name: name + (" <-" if name == plan.binding else ""),
+            right=False,
+        ),
         Column("num_gpus", "GPUs", shows.count),
         Column("num_gpus_band", "80 %\nband", count_range),
         Column("why", "why", right=False, prose=True),
-    )
-    columns = (Column("bound", "bound", columns[0].show, right=False), *columns[1:])
+    )  # fmt: skip
     return Table("What each limit asks for (<- binds)", columns, rows, in_tsv=False)
 
 
