@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from capplan.render.bands import COUNTS, RATES
@@ -31,13 +31,18 @@ def end_keys(key: str) -> tuple[str, str]:
 
 
 def with_ends(
-    row: Mapping[str, Any], bands: Sequence[BandedFigure], also: Sequence[str] = ()
+    row: Mapping[str, Any],
+    bands: Sequence[BandedFigure],
+    also: Collection[str] = (),
+    called: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """A row for programs; the ends of its bands follow each figure that may have one.
 
-    ``also`` are columns that have one beside latencies and rates.
+    ``also`` are columns that have one beside latencies and rates; ``called`` those whose name is
+    not their figure's, by `value_key`.
     """
-    ends = {value_key(band): (band.low, band.high) for band in bands}
+    names = called or {}
+    ends = {names.get(key := value_key(band), key): (band.low, band.high) for band in bands}
     for key, value in row.items():
         # TTFT as a server counts it errs as TTFT as a user does.
         seen = row.get(key.removeprefix("attempt_"))
@@ -47,13 +52,13 @@ def with_ends(
     found: dict[str, Any] = {}
     for key, value in row.items():
         found[key] = value
-        if key in ends or key in also or is_banded(key):
+        if key in ends or key in also or _is_banded(key):
             low, high = ends.get(key, (None, None))
             found.update(zip(end_keys(key), (low, high), strict=True))
     return found
 
 
-def is_banded(key: str) -> bool:
+def _is_banded(key: str) -> bool:
     """Whether a column may have a band: it has the ends in every row then, if empty."""
     return key in RATES or (
         key.endswith("_s")

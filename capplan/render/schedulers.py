@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from capplan.render import shows
-from capplan.render.band_columns import end_keys, is_banded, value_key
+from capplan.render.band_columns import with_ends
 from capplan.render.band_shares import shares_note
 from capplan.render.bands import behind_note
 from capplan.render.screen import Column, Screen, Table
@@ -21,6 +20,11 @@ _ALLOCATIONS = {
     "power_of_two": "next 2^n",
     "max_tokens": "max_tokens",
     "max_model_len": "longest of all",
+}
+# Columns whose bands are called otherwise.
+_OWN_NAMES = {
+    "ttft_longest_prompt_s": "longest_prompt_ttft_s",
+    "itl_longest_gap_s": "longest_gap_s",
 }
 NOT_CHECKED = (
     "vLLM V1 is the exact scheduler, compared with the real one step for step. The others are "
@@ -216,19 +220,12 @@ def _blocking(whole: SchedulerRow, cut: SchedulerRow) -> str:
 def _for_programs(result: SchedulersResult) -> Table:
     """One row a scheduler, the ends of a band behind its figure."""
     names = [name for name in SchedulerRow.__slots__ if name != "bands"]
-    rows = [_with_ends(row, names) for row in result.rows]
+    rows = [
+        with_ends(
+            {name: getattr(row, name) for name in names},
+            row.bands, also=_OWN_NAMES.values(), called=_OWN_NAMES,
+        )
+        for row in result.rows
+    ]  # fmt: skip
     columns = [Column(name, name) for name in (rows[0] if rows else names)]
     return Table("schedulers", columns, [list(row.values()) for row in rows])
-
-
-def _with_ends(row: SchedulerRow, names: Sequence[str]) -> dict[str, Any]:
-    keys = {"ttft_longest_prompt_s": "longest_prompt_ttft_s", "itl_longest_gap_s": "longest_gap_s"}
-    ends = {keys.get(key, key): band for band in row.bands if (key := value_key(band))}
-    found: dict[str, Any] = {}
-    for name in names:
-        found[name] = getattr(row, name)
-        if name in keys.values() or is_banded(name):
-            band = ends.get(name)
-            low, high = (None, None) if band is None else (band.low, band.high)
-            found.update(zip(end_keys(name), (low, high), strict=True))
-    return found
