@@ -8,8 +8,8 @@ from typing import Any
 from capplan.render import shows
 from capplan.render.band_columns import end_keys
 from capplan.render.band_shares import shares_note
-from capplan.render.bands import GOODPUT, SERVED, THROUGHPUT, bands_line
-from capplan.render.pareto_words import NAMES, finding, latency_name, value_name
+from capplan.render.bands import GOODPUT, NAMES, SERVED, THROUGHPUT, bands_line
+from capplan.render.pareto_words import finding, latency_name, value_name
 from capplan.render.screen import Column, Screen, Table
 from capplan.render.service_levels import percentile_name
 from capplan.render.simulate import MODELLED, deployment, question

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from capplan.render import shows
+from capplan.render.bands import NAMES
 from capplan.render.service_levels import percentile_name
 from capplan.results.pareto import ParetoInputs, ParetoResult
-
-NAMES = {"ttft": "TTFT", "tpot": "TPOT", "itl": "ITL", "e2e": "E2E"}
 
 
 def value_name(value: float) -> str:
