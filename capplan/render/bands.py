@@ -72,6 +72,11 @@ def value_text(band: BandedFigure) -> str:
     return f"{NAMES[band.figure]}{statistic} {shows.duration(band.value)}"
 
 
+def statistic_name(percentile: float | None) -> str:
+    """What the bands of a percentile are called: `P99`, `mean` without one."""
+    return "mean" if percentile is None else f"P{percentile:g}"
+
+
 def coverage(bands: Sequence[BandedFigure]) -> str:
     """`80 %`."""
     return f"{bands[0].coverage_fraction * 100:g} %"

@@ -8,7 +8,7 @@ from typing import Any
 
 from capplan.render import shows
 from capplan.render.band_columns import end_keys, value_key, with_ends
-from capplan.render.bands import COUNTS, NAMES, inside_note, one_each_table
+from capplan.render.bands import COUNTS, NAMES, inside_note, one_each_table, statistic_name
 from capplan.render.gpus_tables import (
     bounds_table,
     comparison_tables,
@@ -142,8 +142,7 @@ def _simulated_notes(result: GpusResult, inputs: Inputs) -> list[str]:
 def inside_notes(plan: GpusPlan) -> list[str]:
     """Limits that lie within the band of what they limit."""
     levels = {
-        (level.name, "mean" if level.percentile is None else f"P{level.percentile:g}"): level
-        for level in plan.service_levels
+        (level.name, statistic_name(level.percentile)): level for level in plan.service_levels
     }
     found = []
     for band in plan.bands:

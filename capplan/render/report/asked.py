@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capplan.render import shows
+from capplan.render.bands import statistic_name
 from capplan.render.screen import Column, Table
 from capplan.results.report import Report
 
@@ -75,7 +76,6 @@ def _limits(report: Report) -> list[tuple[str, str, str]]:
     ):
         if limit_s is not None:
             percentile = asked.slo_percentiles.get(key)
-            statistic = "mean" if percentile is None else f"P{percentile:g}"
-            text = f"{shows.duration(limit_s)} at {statistic}"
+            text = f"{shows.duration(limit_s)} at {statistic_name(percentile)}"
             found.append((f"limit on {key.upper()}", text, f"--slo-{key}"))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capplan.render import shows
-from capplan.render.bands import NAMES, TO_BUY, band_text, coverage, find_band
+from capplan.render.bands import NAMES, TO_BUY, band_text, coverage, find_band, statistic_name
 from capplan.render.gpus import shape_of
 from capplan.render.limit_names import WHY_NOT, limit_name
 from capplan.render.report.page import Block, Tile, Tiles, Words
@@ -114,13 +114,13 @@ def _binding(result: GpusResult) -> Tile:
 
 
 def _name(level: ServiceLevel) -> str:
-    statistic = "mean" if level.percentile is None else f"P{level.percentile:g}"
-    return f"{level.name} {statistic}" + (f" of {level.kind}" if level.kind else "")
+    kind = f" of {level.kind}" if level.kind else ""
+    return f"{level.name} {statistic_name(level.percentile)}{kind}"
 
 
 def _band(level: ServiceLevel, plan: GpusPlan) -> BandedFigure | None:
-    statistic = "mean" if level.percentile is None else f"P{level.percentile:g}"
-    found = (b for b in plan.bands if (NAMES[b.figure], b.statistic) == (level.name, statistic))
+    wanted = (level.name, statistic_name(level.percentile))
+    found = (b for b in plan.bands if (NAMES[b.figure], b.statistic) == wanted)
     return None if level.kind else next(found, None)
 
 
