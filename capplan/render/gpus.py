@@ -55,8 +55,8 @@ def screen(result: GpusResult, inputs: Inputs, assumptions: Sequence[Assumption]
 def shape_of(plan: GpusPlan) -> str:
     """`TP 2`, or `TP 1 x DP 8 x EP 8`: the degrees of a replica."""
     served = plan.served_as
-    degrees = [("PP", served.pp), ("DP", served.dp), ("EP", served.ep)] if served else []
-    return " x ".join([f"TP {plan.tp}", *(f"{n} {size}" for n, size in degrees if size > 1)])
+    others = (served.pp, served.dp, served.ep) if served else (1, 1, 1)
+    return " x ".join(shows.degrees(plan.tp, *others))
 
 
 def headline(plan: GpusPlan, inputs: Inputs) -> str:

@@ -61,3 +61,9 @@ def plural(num: int, noun: str) -> str:
     ('1 replica', '10 replicas')
     """
     return f"{num:,} {noun}{'' if num == 1 else 's'}"
+
+
+def degrees(tp: int | None, pp: int, dp: int, ep: int) -> list[str]:
+    """`TP 1`, `DP 8`, `EP 8`: TP always, the others where they are not 1."""
+    others = [("PP", pp), ("DP", dp), ("EP", ep)]
+    return [f"TP {tp}", *(f"{name} {size}" for name, size in others if size > 1)]

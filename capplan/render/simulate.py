@@ -73,8 +73,7 @@ def screen(
 def deployment(inputs: SimulateInputs) -> str:
     """`2 x (TP 4, h100-sxm-80gb)`."""
     gpus = f"{inputs.num_replicas * inputs.tp * inputs.pp * inputs.dp} x {inputs.hardware}"
-    others = [("PP", inputs.pp), ("DP", inputs.dp), ("EP", inputs.ep)]
-    degrees = f"TP {inputs.tp}" + "".join(f", {name} {n}" for name, n in others if n > 1)
+    degrees = ", ".join(shows.degrees(inputs.tp, inputs.pp, inputs.dp, inputs.ep))
     return f"{gpus} ({shows.plural(inputs.num_replicas, 'replica')} x {degrees})"
 
 

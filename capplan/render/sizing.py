@@ -137,9 +137,7 @@ def kind_name(kind: Kind, kinds: Sequence[Kind], several: bool) -> str:
 
 
 def _degrees(kind: Kind | TradeOff) -> list[str]:
-    """`TP 1`, `DP 8`, `EP 8`: TP always, the others where they are not 1."""
-    others = [("PP", kind.pp), ("DP", kind.dp), ("EP", kind.ep)]
-    return [f"TP {kind.tp}", *(f"{name} {size}" for name, size in others if size > 1)]
+    return shows.degrees(kind.tp, kind.pp, kind.dp, kind.ep)
 
 
 def _shape(kind: Kind) -> tuple[object, ...]:
