@@ -53,10 +53,10 @@ def page_of(report: Report, pictures: Pictures) -> Page:
         _answer(report),
         _risks(report, pictures),
         *([_run(report)] if report.launches else []),
-        *_why(report, pictures),
+        _why(report, pictures),
         *_simulated(report, pictures),
         _assumed(report),
-        *_runners_up(report),
+        _runners_up(report),
         _formulas(report),
         _reproduce(report),
     ]
@@ -147,13 +147,13 @@ def _code(text: ReportText, *, folded: bool) -> Code:
     return Code(text.name, text.text, language, folded)
 
 
-def _why(report: Report, pictures: Pictures) -> list[Section]:
+def _why(report: Report, pictures: Pictures) -> Section:
     result = report.answer
     blocks = _drawn(pictures, "roofline")
     if result.bounds is not None:
         blocks.append(Sheet(bounds_table(result, report.question)))
     blocks.append(Words([NOT_MEASURED if result.sizing is None else SIMULATED]))
-    return [Section("why", "Why so many", blocks)]
+    return Section("why", "Why so many", blocks)
 
 
 def _simulated(report: Report, pictures: Pictures) -> list[Section]:
@@ -185,7 +185,7 @@ def _assumed(report: Report) -> Section:
     )  # fmt: skip
 
 
-def _runners_up(report: Report) -> list[Section]:
+def _runners_up(report: Report) -> Section:
     result, sizing = report.answer, report.answer.sizing
     several = len(result.candidates) > 1
     blocks: list[Block] = []
@@ -199,7 +199,7 @@ def _runners_up(report: Report) -> list[Section]:
     if sizing is None and len(result.tp_options) > 1:
         blocks.append(Sheet(tp_table(result)))
     summary = "what else was looked at, and why it was left"
-    return [Section("others", "Runners-up", blocks, True, summary)]
+    return Section("others", "Runners-up", blocks, True, summary)
 
 
 def _formulas(report: Report) -> Section:
