@@ -434,3 +434,16 @@ def test_bursts_are_simulated_several_at_a_time() -> None:
     assert proof["num_requests"] >= 10 * 94 * (8 + 188 / 60) / (188 / 60)
     assert proof["loss"]["holds"]
     assert not proof["loss"]["falls_behind"]
+
+
+def test_a_limit_of_one_class_inside_its_band_is_said(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "model: llama-3.1-8b\nhardware: h100-sxm-80gb\ndeployment: {tp: 1}\ntraffic:\n  classes:\n"
+        "    - {name: chat, rate: 20/s, prompt: 500, output: 200, slos: {ttft: 150ms}}\n"
+        "    - {name: papers, rate: 2/s, prompt: 4000, output: 200}\n"
+    )
+    _, out, _ = answer(f"gpus --plan {plan} --json")
+    (band,) = [b for b in json.loads(out)["result"]["bands"] if b["statistic"] == "P99 of chat"]
+    assert band["low"] <= 0.15 <= band["high"]
+    assert "limit of 150 ms lies inside" in answer(f"gpus --plan {plan} --format table")[1]

@@ -72,9 +72,10 @@ def value_text(band: BandedFigure) -> str:
     return f"{NAMES[band.figure]}{statistic} {shows.duration(band.value)}"
 
 
-def statistic_name(percentile: float | None) -> str:
-    """What the bands of a percentile are called: `P99`, `mean` without one."""
-    return "mean" if percentile is None else f"P{percentile:g}"
+def statistic_name(percentile: float | None, kind: str | None = None) -> str:
+    """What the bands of a percentile are called: `P99`, `P99 of chat`, `mean` without one."""
+    name = "mean" if percentile is None else f"P{percentile:g}"
+    return f"{name} of {kind}" if kind else name
 
 
 def coverage(bands: Sequence[BandedFigure]) -> str:

@@ -142,7 +142,8 @@ def _simulated_notes(result: GpusResult, inputs: Inputs) -> list[str]:
 def inside_notes(plan: GpusPlan) -> list[str]:
     """Limits that lie within the band of what they limit."""
     levels = {
-        (level.name, statistic_name(level.percentile)): level for level in plan.service_levels
+        (level.name, statistic_name(level.percentile, level.kind)): level
+        for level in plan.service_levels
     }
     found = []
     for band in plan.bands:

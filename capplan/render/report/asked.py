@@ -72,6 +72,7 @@ def _limits(report: Report) -> list[tuple[str, str, str]]:
     for key, limit_s in (
         ("ttft", asked.slo_ttft_s),
         ("tpot", asked.slo_tpot_s),
+        ("itl", asked.slo_itl_s),
         ("e2e", asked.slo_e2e_s),
     ):
         if limit_s is not None:

@@ -114,14 +114,12 @@ def _binding(result: GpusResult) -> Tile:
 
 
 def _name(level: ServiceLevel) -> str:
-    kind = f" of {level.kind}" if level.kind else ""
-    return f"{level.name} {statistic_name(level.percentile)}{kind}"
+    return f"{level.name} {statistic_name(level.percentile, level.kind)}"
 
 
 def _band(level: ServiceLevel, plan: GpusPlan) -> BandedFigure | None:
-    wanted = (level.name, statistic_name(level.percentile))
-    found = (b for b in plan.bands if (NAMES[b.figure], b.statistic) == wanted)
-    return None if level.kind else next(found, None)
+    wanted = (level.name, statistic_name(level.percentile, level.kind))
+    return next((b for b in plan.bands if (NAMES[b.figure], b.statistic) == wanted), None)
 
 
 def _is_open(level: ServiceLevel, plan: GpusPlan) -> bool:
