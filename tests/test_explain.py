@@ -25,6 +25,7 @@ LINES = [
     "gpus --hardware h100,a100-sxm-80gb --qps 150 --spares 2 --price $2",
     "gpus --model mixtral-8x7b --hardware h200 --qps 6 --slo-ttft 2s --slo-e2e 30s --tp 2,4",
     "gpus --hardware h100 --qps 8 --slo-ttft p90:1s --output-tokens 1 --availability 99.99%",
+    "gpus --hardware h100 --tp 1 --qps 20 --slo-percentile 90 --arrivals burst:200 --slo-ttft 9s",
     "gpus --no-verify",
     "gpus --no-verify --hardware h100,a100-sxm-80gb --model llama-3.1-70b --tp 4",
     "gpus --no-verify --model mixtral-8x7b --hardware h100 --kv-dtype fp8 --spares 2 --price $2",

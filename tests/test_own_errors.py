@@ -199,6 +199,8 @@ def test_roofline_and_its_explanation_take_it(file: str) -> None:
     ratio = slower["derated_bandwidth_bytes_per_s"] / plain["derated_bandwidth_bytes_per_s"]
     assert ratio == pytest.approx(0.9)
     assert "explanation" in answer(f"explain {line} --calibration {file}")["schema"]
+    beside = answer(f"{line.replace('h100', 'h100,l4')} --calibration {file}")
+    assert beside["result"]["points"] == slower["points"]
 
 
 @pytest.mark.parametrize("command", ["gpus --no-verify", "roofline", "simulate"])

@@ -447,3 +447,16 @@ def test_a_limit_of_one_class_inside_its_band_is_said(tmp_path: Path) -> None:
     (band,) = [b for b in json.loads(out)["result"]["bands"] if b["statistic"] == "P99 of chat"]
     assert band["low"] <= 0.15 <= band["high"]
     assert "limit of 150 ms lies inside" in answer(f"gpus --plan {plan} --format table")[1]
+
+
+def test_points_of_one_percentile_are_not_taken_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At this load the short runs of both are equally long, and what follows them is not.
+    other = "gpus --hardware h100-sxm-80gb --tp 1 --qps 200 --json"
+    asked = f"{other} --slo-ttft 120ms --slo-percentile 90"
+    found = []
+    for folder, lines in (("warm", (other, asked)), ("cold", (asked,))):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / folder))
+        found.append([answer(line)[1] for line in lines][-1])
+    assert found[0] == found[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from capplan.cli.calibration import calibration_of
+from capplan.cli.calibration import calibrations_of
 from capplan.cli.exit_codes import EXIT_FINE
 from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
@@ -81,13 +81,13 @@ def asked_and_answered(
             hint="shorten --batch or --context",
         )
     kv_dtype = inputs.kv_dtype(options.kv_dtype, model.spec, dtype)
+    ids = [hardware.id for hardware in accelerators]
+    calibrations = calibrations_of(inputs, options.calibration, model.id, ids, DEFAULT_ENGINE)
     first, *beside = [
         roofline(
             model.spec, hardware.id, hardware.spec,
             tp=tp, dtype=dtype, kv_dtype=kv_dtype, batches=batches, contexts=contexts,
-            calibration=calibration_of(
-                inputs, options.calibration, model.id, hardware.id, DEFAULT_ENGINE
-            ),
+            calibration=calibrations[hardware.id],
             with_kernels=options.kernels,
         )
         for hardware in accelerators

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from capplan import units
 from capplan.planner.explain.figure import figure
-from capplan.planner.explain.sustained import limit_figure
+from capplan.planner.explain.sustained import in_bursts, limit_figure
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.probe import LEAST_TIMES, WARMUP_TIMES
 from capplan.planner.sizing.proof import MORE_REQUESTS
@@ -49,16 +49,19 @@ def _length(candidate: Candidate, aims: Search, proof: Proof) -> Figure:
     num = proof.num_replicas
     in_flight = candidate.replica.in_flight(proof.rate_per_s / num) * num
     rate = units.format_rate(proof.rate_per_s, digits=3)
+    bursts = aims.demand.least_requests
+    needed = "max(ceil(samples × more), bursts)" if bursts else "ceil(samples × more)"
     return figure(
         "requests of the proof",
         proof.num_requests,
         "",
-        "requests = max(ceil(warm × in_flight) + ceil(samples × more), ceil(times × in_flight))",
+        f"requests = max(ceil(warm × in_flight) + {needed}, ceil(times × in_flight))",
         [
             Symbol("warm", "stays that pass before any count", WARMUP_TIMES, ""),
             Symbol("in_flight", "in the fleet at that rate", in_flight, ""),
             Symbol("samples", "with which ten lie beyond the percentile", aims.num_samples, ""),
             Symbol("more", "to be on the safe side", MORE_REQUESTS, ""),
+            *in_bursts(bursts),
             Symbol("times", "stays that the run lasts at least", LEAST_TIMES, ""),
         ],
         why="What was sized in groups is simulated once more as one fleet, before it is bought.",

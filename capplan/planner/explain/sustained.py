@@ -102,21 +102,29 @@ def _bracket(candidate: Candidate, sustained: Sustained) -> Iterator[Figure]:
     )
 
 
+def in_bursts(num_requests: int) -> list[Symbol]:
+    """Requests that traffic in bursts asks for; nothing where none of it comes so."""
+    meaning = "until each class has come in ten bursts"
+    return [Symbol("bursts", meaning, num_requests, "")] if num_requests else []
+
+
 def _point(candidate: Candidate, aims: Search, sustained: Sustained) -> Iterator[Figure]:
     """How long one simulated point is: that of the sustained rate."""
     here = _at(sustained, sustained.requests_per_s)
     if here is None:
         return
-    counted = max(LEAST_SAMPLES, math.ceil(aims.num_samples * MORE_THAN_NEEDED))
+    bursts = aims.demand.least_requests
+    counted = max(LEAST_SAMPLES, math.ceil(aims.num_samples * MORE_THAN_NEEDED), bursts)
     yield figure(
         "requests that count at a point",
         counted,
         "",
-        "counted = max(least, ceil(samples × more))",
+        f"counted = max(least, ceil(samples × more){', bursts' if bursts else ''})",
         [
             Symbol("least", "of any point", LEAST_SAMPLES, ""),
             Symbol("samples", "with which ten lie beyond the percentile", aims.num_samples, ""),
             Symbol("more", "to be on the safe side", MORE_THAN_NEEDED, ""),
+            *in_bursts(bursts),
         ],
         why="A percentile with few requests beyond it is luck.",
         picture="Enough voters for a poll of the slowest hundredth.",

@@ -45,7 +45,10 @@ class Probe:
     def sample(self, place: int, num_replicas: int, *, longer: bool) -> Sample:
         """At `rate_at(place)` requests a second for each of so many replicas."""
         warmup, total = self._lengths(place, num_replicas, longer)
-        name = name_of((self._identity, f"{place} {num_replicas} {warmup} {total} {self.seed}"))
+        # Those that count are followed by as many as a longer run has.
+        _, most = self._lengths(place, num_replicas, longer=True)
+        size = f"{warmup} {total} {most}"
+        name = name_of((self._identity, f"{place} {num_replicas} {size} {self.seed}"))
         found = self.points.get(name)
         if found is None:
             found = self._point(place, num_replicas).sample(warmup, total)
