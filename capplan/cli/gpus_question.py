@@ -67,6 +67,7 @@ def ask(options: GpusOptions, simulated: bool, inputs: Inputs) -> Asked:
         ),
         async_scheduling=options.async_scheduling,
         enable_prefix_caching=options.enable_prefix_caching,
+        bounds_beside=simulated,
     )
     fleet = _fleet(options, inputs)
     mean_limits = _mean_limits([*limits, *_of_classes(demand)], output)

@@ -178,6 +178,11 @@ def _assume_engine(asked: Asked, result: GpusResult, inputs: Inputs) -> None:
         inputs.assume("scheduler, simplified", simple, "capplan simulate: exact")
     if kind.dp > 1:
         inputs.assume("copies of the attention", ONE_BATCH, "--dp-attention")
+    if options.gpu_memory_utilization is None and result.served_as is not None:
+        share = units.format_fraction(result.served_as.gpu_memory_utilization)
+        inputs.assume("share of visible memory for the engine", share, "--gpu-memory-utilization")
+    if options.reserve is None:
+        inputs.assume("runtime and activations a GPU", "itemised: capplan kv", "--reserve")
     if options.max_num_seqs is None:
         inputs.assume("running requests a replica", f"{kind.max_num_seqs:,}", "--max-num-seqs")
     if options.max_num_batched_tokens is None and kind.max_num_batched_tokens is not None:

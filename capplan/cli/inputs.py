@@ -244,7 +244,10 @@ class Inputs:
         budget: int = defaults.DEFAULT_MAX_NUM_BATCHED_TOKENS,
         async_scheduling: bool | None = None,
         enable_prefix_caching: bool | None = None,
+        bounds_beside: bool = False,
     ) -> EngineSettings:
+        """With ``bounds_beside`` a simulated engine's own memory stands in the answer too."""
+        beside = ", in the bounds" if bounds_beside else ""
         weights = self.dtype(dtype, model)
         return EngineSettings(
             dtype=weights,
@@ -254,13 +257,13 @@ class Inputs:
                 "--gpu-memory-utilization",
                 utilization,
                 defaults.DEFAULT_GPU_MEMORY_UTILIZATION,
-                "share of visible memory for the engine",
+                f"share of visible memory for the engine{beside}",
             ),
             reserve_bytes=self.size(
                 "--reserve",
                 reserve,
                 defaults.DEFAULT_RESERVE_BYTES,
-                "runtime and activations a GPU",
+                f"runtime and activations a GPU{beside}",
             ),
             block_size=self.tokens(
                 "--block-size", block_size, defaults.DEFAULT_BLOCK_SIZE, "KV block"
