@@ -72,12 +72,6 @@ def value_text(band: BandedFigure) -> str:
     return f"{NAMES[band.figure]}{statistic} {shows.duration(band.value)}"
 
 
-def statistic_name(percentile: float | None, kind: str | None = None) -> str:
-    """What the bands of a percentile are called: `P99`, `P99 of chat`, `mean` without one."""
-    name = "mean" if percentile is None else f"P{percentile:g}"
-    return f"{name} of {kind}" if kind else name
-
-
 def coverage(bands: Sequence[BandedFigure]) -> str:
     """`80 %`."""
     return f"{bands[0].coverage_fraction * 100:g} %"

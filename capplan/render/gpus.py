@@ -8,7 +8,7 @@ from typing import Any
 
 from capplan.render import shows
 from capplan.render.band_columns import end_keys, value_key, with_ends
-from capplan.render.bands import COUNTS, NAMES, inside_note, one_each_table, statistic_name
+from capplan.render.bands import COUNTS, NAMES, inside_note, one_each_table
 from capplan.render.gpus_tables import (
     bounds_table,
     comparison_tables,
@@ -20,6 +20,7 @@ from capplan.render.limit_names import WHY_NOT
 from capplan.render.money import money_and_power
 from capplan.render.screen import Column, Screen, Table
 from capplan.results.assumptions import Assumption
+from capplan.results.bands import statistic_name
 from capplan.results.gpus import Bounds, GpusPlan, GpusResult
 from capplan.results.gpus import GpusInputs as Inputs
 

@@ -10,7 +10,7 @@ from capplan.render.band_shares import shares_note, shares_text
 from capplan.render.bands import GPUS, count_range, durations, find_band, rates
 from capplan.render.limit_names import WHY_NOT, limit_name
 from capplan.render.screen import Column, Table
-from capplan.results.bands import Range
+from capplan.results.bands import Range, statistic_name
 from capplan.results.gpus import GpusResult, ServiceLevel
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _level_row(level: ServiceLevel) -> tuple[object, ...]:
     interval = "-"
     if level.low_s is not None and level.high_s is not None:
         interval = f"{shows.duration(level.low_s)} to {shows.duration(level.high_s)}"
-    name = f"{level.name} P{level.percentile:g}" + (f" of {level.kind}" if level.kind else "")
+    name = f"{level.name} {statistic_name(level.percentile, level.kind)}"
     headroom = None
     if level.predicted_s is not None:
         headroom = max(0.0, 1 - level.predicted_s / level.limit_s)

@@ -93,3 +93,9 @@ class BandedFigure:
             figure, statistic, value, *limits, band.coverage_fraction, band.num_rows, band.like,
             band.is_measured, band.words, band.num_own_runs,
         )  # fmt: skip
+
+
+def statistic_name(percentile: float | None, kind: str | None = None) -> str:
+    """What the bands of a percentile are called: `P99`, `P99 of chat`, `mean` without one."""
+    name = "mean" if percentile is None else f"P{percentile:g}"
+    return f"{name} of {kind}" if kind else name

@@ -21,6 +21,7 @@ from capplan.planner.sizing.probe import (
 )
 from capplan.planner.sizing.search import Search
 from capplan.planner.sizing.sustained import SLACK, SURELY
+from capplan.results.bands import statistic_name
 from capplan.results.explanation import Figure, Symbol
 from capplan.results.gpus import GpusResult
 from capplan.results.sizing import Level, SizedPoint, Sustained
@@ -300,8 +301,7 @@ def _beside_the_bounds(result: GpusResult) -> str:
 
 
 def _level(level: Level) -> str:
-    of = f" of {level.kind}" if level.kind else ""
-    return f"{level.name} P{level.percentile:g}{of}"
+    return f"{level.name} {statistic_name(level.percentile, level.kind)}"
 
 
 def _rate(per_s: float) -> str:

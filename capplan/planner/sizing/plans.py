@@ -20,7 +20,7 @@ from capplan.planner.sizing.banded import count_band, first_token_s, key_at
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.one_pool import OnePoolServing
 from capplan.planner.sizing.search import Search, Sized
-from capplan.results.bands import BandedFigure
+from capplan.results.bands import BandedFigure, statistic_name
 from capplan.results.gpus import GpusPlan, ServedAs, ServiceLevel
 from capplan.results.sizing import Availability, Kind, Level, Proof
 
@@ -96,7 +96,7 @@ def _bands(
     key = key_at(candidate, each_per_s)
     ttft_s = first_token_s(levels)
     for level in levels:
-        statistic = f"P{level.percentile:g}" + (f" of {level.kind}" if level.kind else "")
+        statistic = statistic_name(level.percentile, level.kind)
         if level.value_s is not None and isfinite(level.value_s):
             found.append(
                 latency_band(level.key, statistic, level.percentile, level.value_s, ttft_s, key)

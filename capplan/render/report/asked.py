@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from capplan.render import shows
-from capplan.render.bands import statistic_name
 from capplan.render.screen import Column, Table
+from capplan.results.bands import statistic_name
 from capplan.results.report import Report
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from capplan.render import shows
-from capplan.render.bands import NAMES, TO_BUY, band_text, coverage, find_band, statistic_name
+from capplan.render.bands import NAMES, TO_BUY, band_text, coverage, find_band
 from capplan.render.gpus import shape_of
 from capplan.render.limit_names import WHY_NOT, limit_name
 from capplan.render.report.page import Block, Tile, Tiles, Words
-from capplan.results.bands import BandedFigure
+from capplan.results.bands import BandedFigure, statistic_name
 from capplan.results.gpus import GpusPlan, GpusResult, ServiceLevel
 
 
