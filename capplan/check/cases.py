@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from capplan.check.calibrations import CaseCalibration
 from capplan.check.catalogue import KnownModel
 from capplan.check.config import Config
 from capplan.check.deployment import PLAN, Deployment
@@ -52,6 +53,7 @@ class Case:
     profile: EngineSpec | None
     version_known: bool
     unresolved: tuple[str, ...]
+    own: CaseCalibration  # to one's own servers
     siblings: int = 1  # servers that one container or script starts
     # Answers that several rules ask for and that take long.
     memo: dict[str, object] = field(default_factory=dict, compare=False, repr=False)
@@ -249,7 +251,7 @@ class Case:
             return None
         tp, pp, dp = setup.tp, setup.engine.pp, setup.engine.dp
         try:
-            rates = derated_rates(setup.hardware, tp, dp=dp, pp=pp)
+            rates = self.own.calibration.rates(derated_rates(setup.hardware, tp, dp=dp, pp=pp))
             return StepModel(
                 setup.model,
                 setup.hardware,

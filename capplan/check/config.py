@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
+from capplan.check.calibrations import OwnServers
 from capplan.specs.check import CheckSpec, DeploymentSection
 from capplan.specs.documents import read_yaml
 from capplan.specs.fields import validate
@@ -17,11 +18,15 @@ MAX_UPWARD = 40
 
 @dataclass(frozen=True)
 class Config:
-    """A configuration and the folder that its paths are relative to."""
+    """A configuration and the folder that its paths are relative to.
+
+    ``own``: servers that the command line gives, for every deployment on their accelerator.
+    """
 
     spec: CheckSpec = field(default_factory=CheckSpec)
     file: str | None = None
     folder: Path = Path()
+    own: OwnServers | None = None
 
     def overrides(self, given: dict[str, str]) -> dict[str, str]:
         """Variables and Helm values: what the command line gives wins."""
@@ -77,8 +82,9 @@ def read_config(path: Path) -> Config:
 class Configs:
     """The nearest configuration of each file, each read once."""
 
-    def __init__(self, fixed: Config | None = None) -> None:
-        self.fixed = fixed
+    def __init__(self, fixed: Config | None = None, own: OwnServers | None = None) -> None:
+        self.fixed = replace(fixed, own=own) if fixed is not None else None
+        self.own = own
         self._by_folder: dict[Path, Config] = {}
 
     def of(self, file: Path) -> Config:
@@ -88,7 +94,7 @@ class Configs:
 
     def _of_folder(self, folder: Path) -> Config:
         seen: list[Path] = []
-        found = Config()
+        found = Config(own=self.own)
         for _ in range(MAX_UPWARD):
             known = self._by_folder.get(folder)
             if known is not None:
@@ -97,7 +103,7 @@ class Configs:
             seen.append(folder)
             path = folder / NAME
             if path.is_file():
-                found = read_config(path)
+                found = replace(read_config(path), own=self.own)
                 break
             # A repository's root ends the search: what lies above is somebody else's.
             if (folder / ".git").exists() or folder == folder.parent:

@@ -65,7 +65,10 @@ def _answer(case: Case, question: Question, replicas: int) -> Prediction:
             f"a step takes {1000 * shown.step_time_s:.3g} ms",
             *_bands(question, replica, shown, each),
         ),
-        assumed=("bounds of means, without queueing: this engine is not simulated",),
+        assumed=(
+            *case.own.notes,
+            "bounds of means, without queueing: this engine is not simulated",
+        ),
     )
 
 
@@ -109,4 +112,5 @@ def _question(case: Case) -> Question | None:
             block_size=budget.block_size,
         ),
         fleet=FleetSettings(num_spares=0, usd_per_gpu_hour=case.usd_per_gpu_hour),
+        calibration=case.own.calibration,
     )

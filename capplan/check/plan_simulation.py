@@ -64,6 +64,7 @@ def _simulated(case: Case, traffic: TrafficSpec, slos: Slos, replicas: int) -> P
         needed_replicas=needed,
         steps=(*steps, *_bands(result)),
         assumed=(
+            *case.own.notes,
             f"seed {traffic.seed}",
             *(() if case.section.clients is not None else ("users wait as long as it takes",)),
         ),
@@ -111,6 +112,7 @@ def run(case: Case, traffic: TrafficSpec, slos: Slos, replicas: int) -> Simulate
         num_replicas=replicas,
         ep=setup.tp * engine.dp if engine.dp > 1 else 1,
         enable_chunked_prefill=chunked.switch if chunked is not None else None,
+        calibration=case.own.calibration,
     )
     stated = case.section
     spec = traffic

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from capplan.check.calibrations import CaseCalibration, calibration_by, stated_servers
 from capplan.check.cases import Case
 from capplan.check.catalogue import KnownModel, known_model, model_at
 from capplan.check.config import Config
@@ -32,8 +33,27 @@ def make_case(deployment: Deployment, config: Config, siblings: int = 1) -> Case
     profile, version_known = _profile(deployment, section)
     unresolved = tuple(filter(None, (open_model, open_gpu, *_open_flags(deployment))))
     return Case(
-        deployment, config, section, model, note, gpus, profile, version_known, unresolved, siblings
-    )
+        deployment, config, section, model, note, gpus, profile, version_known, unresolved,
+        _calibration(deployment, config, section, model, gpus), siblings,
+    )  # fmt: skip
+
+
+def _calibration(
+    deployment: Deployment,
+    config: Config,
+    section: DeploymentSection,
+    model: KnownModel | None,
+    gpus: Accelerators | None,
+) -> CaseCalibration:
+    """That of the command line, where it is of this accelerator; else the section's own."""
+    if model is None or gpus is None or not gpus.names:
+        return CaseCalibration()
+    own, hardware_id = config.own, gpus.names[0]
+    if own is None or own.spec.hardware != hardware_id:
+        if section.calibration is None:
+            return CaseCalibration()
+        own = stated_servers(section.calibration, config.folder, hardware_id)
+    return calibration_by(own, model.id, deployment.engine)
 
 
 def _with_plan(deployment: Deployment, section: DeploymentSection) -> DeploymentSection:

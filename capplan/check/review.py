@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+from capplan.check.calibrations import OwnServers
 from capplan.check.cases import Case
 from capplan.check.changes import fleet_changes
 from capplan.check.config import Config, Configs
@@ -31,6 +32,7 @@ class ReviewRequest:
     values: dict[str, str] = field(default_factory=dict)
     baseline: Counter[str] | None = None
     base: str | None = None
+    own: OwnServers | None = None  # what was learnt from the user's own servers
 
 
 @dataclass
@@ -49,7 +51,7 @@ def review(request: ReviewRequest) -> tuple[CheckResult, list[CapplanError]]:
 
     Raises CapplanError for paths, configurations and revisions that are not there.
     """
-    configs = Configs(request.config)
+    configs = Configs(request.config, request.own)
     gathered = _Gathered()
     repository = None
     changed: set[Path] | None = None

@@ -142,6 +142,7 @@ def summary_of(case: Case) -> CheckedDeployment:
         num_gpus=total,
         usd_per_hour=total * price if total is not None and price is not None else None,
         kv_pool_tokens=_pool_tokens(case),
+        calibration=case.own.file,
         unresolved=tuple(_clean(text) for text in case.unresolved),
     )
 

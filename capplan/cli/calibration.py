@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from capplan import units
 from capplan.cli.inputs import Inputs, checked_name
 from capplan.errors import CapplanError
 from capplan.performance.calibration import UNCALIBRATED, Calibration
-
-if TYPE_CHECKING:  # most answers take no calibration
-    from capplan.specs.calibration import CalibrationSpec
 
 OPTION = "--calibration"
 
@@ -34,7 +29,11 @@ def calibrations_of(
     found = dict.fromkeys(hardware_ids, UNCALIBRATED)
     if file is None:
         return found
-    from capplan.performance.calibration import calibration_for, check_calibration
+    from capplan.performance.calibration import (
+        calibration_for,
+        calibration_words,
+        check_calibration,
+    )
     from capplan.specs.calibration import load_calibration
 
     spec = load_calibration(Path(checked_name(OPTION, file)))
@@ -46,7 +45,7 @@ def calibrations_of(
             hint="calibrate one of these accelerators, or leave --calibration out",
         )
     found[spec.hardware], notes = calibration_for(spec, model_id, engine)
-    inputs.assume("calibration", _said(spec, file), OPTION)
+    inputs.assume("calibration", calibration_words(spec, file), OPTION)
     for note in notes:
         inputs.assume("calibration of another server", note, OPTION)
     others = [name for name in hardware_ids if name != spec.hardware]
@@ -57,13 +56,3 @@ def calibrations_of(
         old = "the file states no errors by figure: bands are not narrowed"
         inputs.assume("errors of the calibration's runs", old, OPTION)
     return found
-
-
-def _said(spec: CalibrationSpec, file: str) -> str:
-    """`mine.yaml: 12 runs of h100-sxm-80gb under vllm; compute x 0.93, bandwidth x 0.97`."""
-    runs = f"{spec.runs:,} run{'' if spec.runs == 1 else 's'}"
-    factors = ", ".join(
-        f"{name} x {units.format_number(fitted.value, digits=3)}"
-        for name, fitted in (("compute", spec.compute), ("bandwidth", spec.bandwidth))
-    )
-    return f"{file}: {runs} of {spec.hardware} under {spec.engine}; {factors}"

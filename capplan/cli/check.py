@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capplan.check.baseline import read_baseline, write_baseline
+from capplan.check.calibrations import OwnServers, read_own_servers
 from capplan.check.config import Configs, read_config
 from capplan.check.review import ReviewRequest, review, rule_facts
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_ERROR, EXIT_FINE, EXIT_NO
+from capplan.cli.inputs import checked_name
 from capplan.cli.version import installed_version
 from capplan.errors import CapplanError, did_you_mean
 from capplan.results.check import SEVERITIES, CheckInputs, CheckResult
@@ -37,6 +39,7 @@ class CheckOptions(NamedTuple):
     quiet: bool
     list_rules: bool
     explain: str | None
+    calibration: str | None
     as_json: bool
 
 
@@ -63,11 +66,14 @@ def answer(options: CheckOptions) -> int:
         values=_values(options.values),
         baseline=read_baseline(Path(baseline)) if baseline is not None else None,
         base=options.diff,
+        own=_own_servers(options.calibration),
     )
     result, faults = review(request)
+    _say_if_unused(request.own, result)
     inputs = CheckInputs(
-        paths, config.file, level, options.strict, options.diff, baseline, request.values
-    )
+        paths, config.file, level, options.strict, options.diff, baseline, request.values,
+        options.calibration,
+    )  # fmt: skip
     if options.write_baseline is not None:
         num = write_baseline(Path(options.write_baseline), result.findings)
         environment().stderr.write(f"wrote {num} findings to {options.write_baseline}\n")
@@ -170,6 +176,18 @@ def _values(texts: list[str] | None) -> dict[str, str]:
             raise CapplanError(f"--set: `{text[:60]}` is not NAME=VALUE")
         found[name.removeprefix(".")] = value
     return found
+
+
+def _own_servers(file: str | None) -> OwnServers | None:
+    return None if file is None else read_own_servers(checked_name("--calibration", file))
+
+
+def _say_if_unused(own: OwnServers | None, result: CheckResult) -> None:
+    """A repository may hold no such deployment today; silence would look like agreement."""
+    if own is not None and all(found.calibration != own.file for found in result.deployments):
+        environment().stderr.write(
+            f"note: {own.file} is of {own.spec.hardware}, on which nothing here is deployed\n"
+        )
 
 
 def _today() -> date:

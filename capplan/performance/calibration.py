@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from capplan import units
 from capplan.errors import CapplanError
 from capplan.performance.overheads import EngineOverheads
 from capplan.performance.rates import AllReduceRate, Rates, reached
@@ -108,3 +109,13 @@ def calibration_for(
     if found.own is not None and unlike:
         found = replace(found, own=replace(found.own, unlike=tuple(unlike)))
     return found, tuple(notes)
+
+
+def calibration_words(spec: CalibrationSpec, file: str) -> str:
+    """`mine.yaml: 12 runs of h100-sxm-80gb under vllm; compute x 0.93, bandwidth x 0.97`."""
+    runs = f"{spec.runs:,} run{'' if spec.runs == 1 else 's'}"
+    factors = ", ".join(
+        f"{name} x {units.format_number(fitted.value, digits=3)}"
+        for name, fitted in (("compute", spec.compute), ("bandwidth", spec.bandwidth))
+    )
+    return f"{file}: {runs} of {spec.hardware} under {spec.engine}; {factors}"

@@ -46,7 +46,10 @@ class Suppressed:
 
 @dataclass(frozen=True, slots=True)
 class CheckedDeployment:
-    """What was understood of a deployment; None where a file does not say it."""
+    """What was understood of a deployment; None where a file does not say it.
+
+    ``calibration``: the file by which its times are predicted.
+    """
 
     file: str
     line: int
@@ -63,6 +66,7 @@ class CheckedDeployment:
     num_gpus: int | None
     usd_per_hour: float | None
     kv_pool_tokens: int | None
+    calibration: str | None
     unresolved: tuple[str, ...]
 
 
@@ -129,3 +133,4 @@ class CheckInputs:
     base: str | None
     baseline: str | None
     values: dict[str, str]
+    calibration: str | None

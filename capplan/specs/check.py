@@ -28,6 +28,7 @@ class DeploymentSection(Spec):
     clients: ClientsSpec | None = None  # as in a plan; patient ones where nothing is said
     admission: AdmissionSpec | None = None
     router: RouterSpec | None = None
+    calibration: Text | None = None  # a file of `capplan calibrate`, beside this one
     headroom: Fraction = 0.2  # of a limit that should be left
     usd_per_month: Usd | None = None
     usd_per_gpu_hour: Usd | None = None

@@ -23,6 +23,7 @@ def check(
     quiet: c.Quiet = False,
     list_rules: c.ListRules = False,
     explain: c.Explain = None,
+    calibration: o.Calibration = None,
     as_json: o.Json = False,
 ) -> int:
     """Review the sizing of the deployments in files: manifests, Helm values, compose, scripts.
@@ -34,7 +35,8 @@ def check(
 
     options = CheckOptions(
         paths, config, values, formats, outputs, fail_level, strict, allow_empty, baseline,
-        write_baseline, diff, verbose, quiet, list_rules, explain, as_json,
+        write_baseline, diff, verbose, quiet, list_rules, explain, calibration,
+        as_json,
     )  # fmt: skip
     return answer(options)
 
