@@ -20,6 +20,7 @@ from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import MeasuredRun, read_measured
 from capplan.accuracy.names import hardware_of, model_of
 from capplan.accuracy.predict import predict
+from capplan.accuracy.report import assumed
 from capplan.accuracy.score import Pair, summary
 from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
@@ -409,3 +410,12 @@ def test_a_calibration_is_of_one_accelerator(tmp_path: Path) -> None:
     assert 1.2 < slower < 2.0
     reason = predict(there, fitted).reason
     assert reason == "--calibration is of h100-sxm-80gb, this is h200-sxm-141gb"
+    # What it was made for is taken as it is; of what it was not made for, the row says so.
+    others = [predict(one, fitted) for one in (here, row(tmp_path, model="Qwen/Qwen3-8B"))]
+    assert [(a.what, a.value, a.option) for a in assumed(others) if a.option[0] == "-"] == [
+        (
+            "calibration of another server, 1 row",
+            "of llama-3.1-8b, not qwen3-8b: bands are not narrowed",
+            "--calibration",
+        )
+    ]

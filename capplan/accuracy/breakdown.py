@@ -23,7 +23,8 @@ def parts_of(run: MeasuredRun, calibration: CalibrationSpec | None = None) -> tu
     TTFT has a part more: what lies before the engine.
     """
     settings, load = settings_of(run), load_of(run)
-    server, record = calibrated_server(settings, calibration), StepRecord()
+    server, _ = calibrated_server(settings, calibration)
+    record = StepRecord()
     measured = emulate(settings, load, server, record)
     of_replica = measured.num_requests // settings.num_replicas
     names = [field.name for field in fields(StepTime)]

@@ -20,6 +20,7 @@ from capplan.results.assumptions import Assumption
 from capplan.specs.calibration import CalibrationSpec
 
 _ROWS_PER_TASK = 40
+CALIBRATION = "--calibration"  # the option, where an assumption is of no column
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,29 @@ def predict(run: MeasuredRun, calibration: CalibrationSpec | None = None) -> Pre
     try:
         settings = settings_of(run)
         load = load_of(run)
-        measured = emulate(settings, load, calibrated_server(settings, calibration))
+        server, notes = calibrated_server(settings, calibration)
+        measured = emulate(settings, load, server)
     except CapplanError as error:
         return Prediction(run.id, {}, error.message, ())
-    assumptions = [*settings.assumptions, *load.assumptions]
+    others = (Assumption("calibration of another server", note, CALIBRATION) for note in notes)
+    assumptions = [*settings.assumptions, *load.assumptions, *others]
     if measured.kv_note is not None:
         assumptions.append(Assumption("KV pool", measured.kv_note, "gpu_memory_fraction"))
     return Prediction(run.id, measured.metrics, None, tuple(assumptions))
 
 
-def calibrated_server(settings: RunSettings, calibration: CalibrationSpec | None) -> Server:
-    """Raises CapplanError where the calibration is of another accelerator."""
+def calibrated_server(
+    settings: RunSettings, calibration: CalibrationSpec | None
+) -> tuple[Server, tuple[str, ...]]:
+    """And notes where the calibration is of another model or engine.
+
+    Raises CapplanError where it is of another accelerator.
+    """
     if calibration is None:
-        return server_of(settings)
+        return server_of(settings), ()
     check_calibration(calibration, settings.hardware_id)
-    found, _ = calibration_for(calibration, settings.model_id, settings.engine.kind)
-    return server_of(settings, found)
+    found, notes = calibration_for(calibration, settings.model_id, settings.engine.kind)
+    return server_of(settings, found), notes
 
 
 def predict_all(

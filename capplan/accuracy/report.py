@@ -10,7 +10,7 @@ from pathlib import Path
 from capplan.accuracy.breakdown import parts_of
 from capplan.accuracy.measured import METRICS, MeasuredRun
 from capplan.accuracy.names import hardware_of, model_of
-from capplan.accuracy.predict import Prediction
+from capplan.accuracy.predict import CALIBRATION, Prediction
 from capplan.accuracy.score import (
     Pair,
     by_metric,
@@ -153,7 +153,8 @@ def assumed(predictions: Sequence[Prediction]) -> list[Assumption]:
         more = f"; {len(common) - _MOST_VALUES} more" if len(common) > _MOST_VALUES else ""
         rows = sum(counts.values())
         plural = "row" if rows == 1 else "rows"
-        lines.append(Assumption(f"{what}, {rows:,} {plural}", f"{shown}{more}", f"column {column}"))
+        option = column if column == CALIBRATION else f"column {column}"
+        lines.append(Assumption(f"{what}, {rows:,} {plural}", f"{shown}{more}", option))
     return lines
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capplan.accuracy.measured import read_measured
-from capplan.accuracy.predict import predict_all
+from capplan.accuracy.predict import CALIBRATION, predict_all
 from capplan.accuracy.report import (
     accuracy_result,
     assumed,
@@ -16,13 +16,14 @@ from capplan.accuracy.report import (
 )
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE
-from capplan.cli.inputs import Inputs
+from capplan.cli.inputs import Inputs, checked_name
 from capplan.cli.output import show
 from capplan.cli.progress import Progress
 from capplan.errors import CapplanError
+from capplan.performance.calibration import calibration_words
 from capplan.render.screen import Screen
 from capplan.results.accuracy import AccuracyInputs
-from capplan.specs.calibration import load_calibration
+from capplan.specs.calibration import CalibrationSpec, load_calibration
 
 SCHEMA = "capplan.accuracy/1"
 DEFAULT_WORST = 5
@@ -51,7 +52,7 @@ def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int
         raise CapplanError(f"--worst: {num_worst:,} is more than {MAX_WORST:,}")
     jobs = inputs.count("--jobs", options.jobs, 0, None) if options.jobs else None
     chosen = selected(runs, where)
-    fitted = load_calibration(Path(options.calibration)) if options.calibration else None
+    fitted = _calibration(options.calibration, inputs)
     with Progress("predicting rows") as progress:
         predictions = predict_all(chosen, jobs, fitted, progress)
     result = accuracy_result(chosen, predictions, by, num_worst, fitted)
@@ -59,7 +60,7 @@ def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int
         write_predictions(predictions, Path(options.predictions))
         environment().stderr.write(f"wrote {options.predictions}\n")
     asked = AccuracyInputs(path, by, where, num_worst, options.calibration)
-    assumptions = assumed(predictions)
+    assumptions = [*inputs.assumptions, *assumed(predictions)]
 
     def screen() -> Screen:
         from capplan.render.accuracy import screen as render
@@ -68,6 +69,14 @@ def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int
 
     show(SCHEMA, asked, assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE
+
+
+def _calibration(file: str | None, inputs: Inputs) -> CalibrationSpec | None:
+    if file is None:
+        return None
+    spec = load_calibration(Path(checked_name(CALIBRATION, file)))
+    inputs.assume("calibration", calibration_words(spec, file), CALIBRATION)
+    return spec
 
 
 def _where(options: AccuracyOptions) -> dict[str, str]:
