@@ -15,7 +15,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from capplan.accuracy.calibrate import PRIORS, fit
-from capplan.accuracy.calibration_runs import gather
+from capplan.accuracy.calibration_report import described
+from capplan.accuracy.calibration_runs import CalibrationRuns, gather
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import MeasuredRun, read_measured
@@ -30,6 +31,8 @@ from capplan.performance.calibration import (
     calibration_of,
     check_calibration,
 )
+from capplan.render.calibrate import screen
+from capplan.results.calibration import CalibrateInputs
 from capplan.specs.calibration import load_calibration
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "docs" / "schemas"
@@ -120,6 +123,24 @@ def test_an_outlier_is_held_back(tmp_path: Path) -> None:
     assert held == [4]
     assert found.calibration.compute == pytest.approx(clean.calibration.compute, rel=0.05)
     assert found.calibration.bandwidth == pytest.approx(clean.calibration.bandwidth, rel=0.05)
+
+
+def test_late_first_tokens_are_watched_and_pull_nothing(tmp_path: Path) -> None:
+    """P99 of TTFT three times of what is predicted: it is shown, the fit stays as it was."""
+    runs = _runs(tmp_path, UNCALIBRATED)
+    late = [
+        replace(one, metrics={**one.metrics, "ttft_p99_ms": 3 * one.metrics["ttft_mean_ms"]})
+        for one in runs
+    ]
+    plain, watched = fit(runs), fit(late)
+    assert watched.calibration == plain.calibration
+    result, _ = described(CalibrationRuns(tuple(late), (), ()), watched)
+    assert [row.name for row in result.errors if not row.is_fitted] == ["TTFT P99"]
+    assert result.errors[-1].num_figures == len(runs)
+    assert result.total.num_figures == 3 * len(runs)
+    note = screen(result, CalibrateInputs((), {}, None), ()).tables[0].note
+    assert note is not None
+    assert note.endswith("TTFT P99 is not fitted, and not in `all`.")
 
 
 def test_priors_speak_where_data_do_not(tmp_path: Path) -> None:

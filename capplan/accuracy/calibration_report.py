@@ -89,6 +89,7 @@ def _errors(found: Fit, name: str | None) -> FigureErrors | None:
 
     return FigureErrors(
         name or "all",
+        found.figures[chosen[0]].is_fitted,
         len(chosen),
         middle(found.errors_before),
         middle(found.errors_after),

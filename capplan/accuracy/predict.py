@@ -42,8 +42,10 @@ def predict(run: MeasuredRun, calibration: CalibrationSpec | None = None) -> Pre
         measured = emulate(settings, load, server)
     except CapplanError as error:
         return Prediction(run.id, {}, error.message, ())
-    others = (Assumption("calibration of another server", note, CALIBRATION) for note in notes)
-    assumptions = [*settings.assumptions, *load.assumptions, *others]
+    assumptions = [*settings.assumptions, *load.assumptions]
+    if notes:
+        said = "; ".join(notes)
+        assumptions.append(Assumption("calibration of another server", said, CALIBRATION))
     if measured.kv_note is not None:
         assumptions.append(Assumption("KV pool", measured.kv_note, "gpu_memory_fraction"))
     return Prediction(run.id, measured.metrics, None, tuple(assumptions))

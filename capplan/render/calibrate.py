@@ -69,11 +69,13 @@ def _errors(result: CalibrationResult) -> Table:
         Column("left_out_fraction", "after,\nleft out", _percent),
     )
     rows: list[FigureErrors] = [*result.errors, result.total]
+    watched = ", ".join(row.name for row in rows if not row.is_fitted)
     return Table(
         "Median error of predictions",
         columns,
         [[getattr(row, column.key) for column in columns] for row in rows],
-        note="Left out: each run predicted by a fit to the others.",
+        note="Left out: each run predicted by a fit to the others."
+        + (f" {watched} is not fitted, and not in `all`." if watched else ""),
     )
 
 

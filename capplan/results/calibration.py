@@ -29,9 +29,13 @@ class ParameterLearnt:
 
 @dataclass(frozen=True, slots=True)
 class FigureErrors:
-    """Median |predicted / measured - 1| of one kind of figure."""
+    """Median |predicted / measured - 1| of one kind of figure.
+
+    ``is_fitted``: else its errors are only watched, and are not in the total.
+    """
 
     name: str
+    is_fitted: bool
     num_figures: int
     before_fraction: float
     after_fraction: float
