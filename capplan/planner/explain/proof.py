@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from capplan import units
 from capplan.planner.explain.figure import figure
-from capplan.planner.explain.sustained import in_bursts, limit_figure
+from capplan.planner.explain.run_length import run_symbols
+from capplan.planner.explain.sustained import limit_figure
 from capplan.planner.sizing.candidates import Candidate
-from capplan.planner.sizing.probe import LEAST_TIMES, WARMUP_TIMES
-from capplan.planner.sizing.proof import MORE_REQUESTS
+from capplan.planner.sizing.proof import MORE_REQUESTS, proof_length
 from capplan.planner.sizing.search import Search
 from capplan.results.explanation import Figure, Symbol
 from capplan.results.gpus import GpusResult
@@ -47,23 +47,19 @@ def proof_figures(candidate: Candidate, aims: Search, result: GpusResult) -> Ite
 
 def _length(candidate: Candidate, aims: Search, proof: Proof) -> Figure:
     num = proof.num_replicas
-    in_flight = candidate.replica.in_flight(proof.rate_per_s / num) * num
+    length = proof_length(candidate, aims, num, proof.rate_per_s)
     rate = units.format_rate(proof.rate_per_s, digits=3)
-    bursts = aims.demand.least_requests
-    needed = "max(ceil(samples × more), bursts)" if bursts else "ceil(samples × more)"
+    counted = (
+        f"{MORE_REQUESTS:g} times the {aims.num_samples:,} with which ten lie beyond the percentile"
+    )
+    if aims.demand.least_requests:
+        counted += ", or until each class has come in ten bursts"
     return figure(
         "requests of the proof",
         proof.num_requests,
         "",
-        f"requests = max(ceil(warm × in_flight) + {needed}, ceil(times × in_flight))",
-        [
-            Symbol("warm", "stays that pass before any count", WARMUP_TIMES, ""),
-            Symbol("in_flight", "in the fleet at that rate", in_flight, ""),
-            Symbol("samples", "with which ten lie beyond the percentile", aims.num_samples, ""),
-            Symbol("more", "to be on the safe side", MORE_REQUESTS, ""),
-            *in_bursts(bursts),
-            Symbol("times", "stays that the run lasts at least", LEAST_TIMES, ""),
-        ],
+        "requests = max(before + counted, lasting)",
+        run_symbols(length, counted),
         why="What was sized in groups is simulated once more as one fleet, before it is bought.",
         picture="A dress rehearsal, with an audience that has not seen the play.",
         check=f"{num:,} replicas behind {proof.router} at {rate}, the planned rate raised to the "

@@ -7,18 +7,10 @@ from collections.abc import Iterator
 
 from capplan import units
 from capplan.planner.explain.figure import figure
+from capplan.planner.explain.run_length import point_figures
 from capplan.planner.explain.steps import step_time
 from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.grid import STEP
-from capplan.planner.sizing.probe import (
-    LEAST_SAMPLES,
-    LEAST_TIMES,
-    LONGER,
-    MAX_REQUESTS,
-    MORE_THAN_NEEDED,
-    START_REQUESTS,
-    WARMUP_TIMES,
-)
 from capplan.planner.sizing.search import Search
 from capplan.planner.sizing.sustained import SLACK, SURELY
 from capplan.results.bands import statistic_name
@@ -35,7 +27,9 @@ def sustained_figures(candidate: Candidate, aims: Search, result: GpusResult) ->
     assert sustained is not None
     yield from _bound(candidate)
     yield from _bracket(candidate, sustained)
-    yield from _point(candidate, aims, sustained)
+    here = _at(sustained, sustained.requests_per_s)
+    if here is not None:
+        yield from point_figures(candidate, aims, sustained, here)
     yield _found(sustained)
     for level in sustained.levels:
         if level.value_s is not None:
@@ -101,62 +95,6 @@ def _bracket(candidate: Candidate, sustained: Sustained) -> Iterator[Figure]:
         check=f"The search ended above it, at {_rate(sustained.requests_per_s)}.",
         source=_PLANNER,
     )
-
-
-def in_bursts(num_requests: int) -> list[Symbol]:
-    """Requests that traffic in bursts asks for; nothing where none of it comes so."""
-    meaning = "until each class has come in ten bursts"
-    return [Symbol("bursts", meaning, num_requests, "")] if num_requests else []
-
-
-def _point(candidate: Candidate, aims: Search, sustained: Sustained) -> Iterator[Figure]:
-    """How long one simulated point is: that of the sustained rate."""
-    here = _at(sustained, sustained.requests_per_s)
-    if here is None:
-        return
-    bursts = aims.demand.least_requests
-    counted = max(LEAST_SAMPLES, math.ceil(aims.num_samples * MORE_THAN_NEEDED), bursts)
-    yield figure(
-        "requests that count at a point",
-        counted,
-        "",
-        f"counted = max(least, ceil(samples × more){', bursts' if bursts else ''})",
-        [
-            Symbol("least", "of any point", LEAST_SAMPLES, ""),
-            Symbol("samples", "with which ten lie beyond the percentile", aims.num_samples, ""),
-            Symbol("more", "to be on the safe side", MORE_THAN_NEEDED, ""),
-            *in_bursts(bursts),
-        ],
-        why="A percentile with few requests beyond it is luck.",
-        picture="Enough voters for a poll of the slowest hundredth.",
-        check="Every rate is asked with the same random numbers, so that rates differ by their "
-        "load alone.",
-        source=_PLANNER,
-    )
-    group = here.num_replicas
-    in_flight = candidate.replica.in_flight(here.requests_per_s) * group
-    yield figure(
-        "requests simulated at the sustained rate",
-        here.num_requests,
-        "",
-        "requests = min(most, max(ceil(warm × in_flight) + start × group + counted × longer, "
-        "ceil(times × in_flight)))",
-        [
-            Symbol("most", "of any point", MAX_REQUESTS, ""),
-            Symbol("warm", "stays that pass before any count", WARMUP_TIMES, ""),
-            Symbol("in_flight", "in the group at that rate", in_flight, ""),
-            Symbol("start", "of each replica before any count", START_REQUESTS, ""),
-            Symbol("group", "replicas together, behind the router", group, ""),
-            Symbol("counted", "requests", counted, ""),
-            Symbol("longer", f"{LONGER} where the interval left it open", LONGER if here.was_longer
-                   else 1, ""),
-            Symbol("times", "stays that a run lasts at least", LEAST_TIMES, ""),
-        ],
-        why="A run that ends before it has settled flatters.",
-        picture="A shop is judged when it has been open for a while.",
-        check=f"All {sustained.num_points} points together: {sustained.num_requests:,} requests.",
-        source=_PLANNER,
-    )  # fmt: skip
 
 
 def _found(sustained: Sustained) -> Figure:

@@ -10,16 +10,13 @@ from capplan.planner.serving import Serving
 from capplan.planner.sizing.demand import Demand
 from capplan.planner.sizing.grid import rate_at
 from capplan.planner.sizing.point import Point
+from capplan.planner.sizing.run_length import RunLength
 from capplan.planner.sizing.sample import Sample
 from capplan.planner.sizing.served import ServedReplica
 from capplan.planner.sizing.store import NoPoints, Points, name_of
 from capplan.simulator.fleet.settings import FleetSettings, Routing
 
-# Mean times in the system that pass before requests count, and that a run lasts at least: the
-# number in the system has then long forgotten that it began at zero.
-WARMUP_TIMES = 2.5
 START_REQUESTS = 20  # of each replica, before any count
-LEAST_TIMES = 5.0
 MORE_THAN_NEEDED = 1.25  # requests beyond those with which a percentile is a number
 LEAST_SAMPLES = 500
 LONGER = 3  # a run that left it open goes on to so many times the requests
@@ -44,24 +41,36 @@ class Probe:
 
     def sample(self, place: int, num_replicas: int, *, longer: bool) -> Sample:
         """At `rate_at(place)` requests a second for each of so many replicas."""
-        warmup, total = self._lengths(place, num_replicas, longer)
+        length = self.length(place, num_replicas, longer=longer)
         # Those that count are followed by as many as a longer run has.
-        _, most = self._lengths(place, num_replicas, longer=True)
-        size = f"{warmup} {total} {most}"
+        most = self.length(place, num_replicas, longer=True).total
+        size = f"{length.warmup} {length.total} {most}"
         name = name_of((self._identity, f"{place} {num_replicas} {size} {self.seed}"))
         found = self.points.get(name)
         if found is None:
-            found = self._point(place, num_replicas).sample(warmup, total)
+            found = self._point(place, num_replicas).sample(length.warmup, length.total)
             self.points.put(name, found)
         return found
 
-    def num_requests(self, place: int, num_replicas: int, *, longer: bool) -> int:
-        return self._lengths(place, num_replicas, longer)[1]
+    def length(self, place: int, num_replicas: int, *, longer: bool) -> RunLength:
+        """Of the run at that rate and size."""
+        return RunLength.of(
+            self._in_flight(place) * num_replicas,
+            self.num_counted * (LONGER if longer else 1),
+            start=START_REQUESTS * num_replicas,
+            most=MAX_REQUESTS,
+        )
+
+    @property
+    def num_counted(self) -> int:
+        """Requests that count at a point, unless it is a longer run."""
+        samples = math.ceil(self.num_samples * MORE_THAN_NEEDED)
+        return max(LEAST_SAMPLES, samples, self.demand.least_requests)
 
     def _point(self, place: int, num_replicas: int) -> Point:
         key = (place, num_replicas)
         if key not in self._last:
-            _, most = self._lengths(place, num_replicas, longer=True)
+            most = self.length(place, num_replicas, longer=True).total
             factor = rate_at(place) * num_replicas / self.demand.peak_per_s
             self._last.clear()
             self._last[key] = Point(
@@ -73,17 +82,6 @@ class Probe:
                 with_gaps=self.with_gaps,
             )
         return self._last[key]
-
-    def _lengths(self, place: int, num_replicas: int, longer: bool) -> tuple[int, int]:
-        """Requests before those that count, and altogether."""
-        in_flight = self._in_flight(place) * num_replicas
-        warmup = math.ceil(WARMUP_TIMES * in_flight) + START_REQUESTS * num_replicas
-        samples = math.ceil(self.num_samples * MORE_THAN_NEEDED)
-        needed = max(LEAST_SAMPLES, samples, self.demand.least_requests)
-        measured = needed * (LONGER if longer else 1)
-        total = max(warmup + measured, math.ceil(LEAST_TIMES * in_flight))
-        total = min(total, MAX_REQUESTS)
-        return min(warmup, total // 2), total
 
     def _in_flight(self, place: int) -> float:
         """Requests in one replica, on average."""

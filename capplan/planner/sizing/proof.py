@@ -25,7 +25,7 @@ from capplan.planner.sizing.candidates import Candidate
 from capplan.planner.sizing.course import Course
 from capplan.planner.sizing.grid import place_from, rate_at
 from capplan.planner.sizing.parallel import run_all
-from capplan.planner.sizing.probe import LEAST_TIMES, WARMUP_TIMES
+from capplan.planner.sizing.run_length import RunLength
 from capplan.planner.sizing.sample import Gaps, Judged, Sample, gaps_of, judge
 from capplan.planner.sizing.search import Search
 from capplan.planner.sizing.sustained import Curve
@@ -41,6 +41,15 @@ MOST_ADDED = 8
 HEALTH_CHECK_S = 1.0
 _RETRIES = 10
 _RETRY_AFTER_S = 0.5
+
+
+def proof_length(
+    candidate: Candidate, search: Search, num_replicas: int, rate_per_s: float
+) -> RunLength:
+    """Of the run of so many replicas at a rate of them all."""
+    in_flight = candidate.replica.in_flight(rate_per_s / num_replicas) * num_replicas
+    samples = math.ceil(search.num_samples * MORE_REQUESTS)
+    return RunLength.of(in_flight, max(samples, search.demand.least_requests))
 
 
 @dataclass(frozen=True)
@@ -64,12 +73,8 @@ class _Fleet:
 
     def lengths(self, num_replicas: int, rate: float) -> tuple[int, float]:
         """Requests to simulate at a rate of the whole fleet, and the time of the warm-up."""
-        in_flight = self.candidate.replica.in_flight(rate / num_replicas) * num_replicas
-        warmup = math.ceil(WARMUP_TIMES * in_flight)
-        samples = math.ceil(self.search.num_samples * MORE_REQUESTS)
-        needed = max(samples, self.search.demand.least_requests)
-        total = max(warmup + needed, math.ceil(LEAST_TIMES * in_flight))
-        return total, warmup / rate
+        length = proof_length(self.candidate, self.search, num_replicas, rate)
+        return length.total, length.before / rate
 
     def course(self, warmup_s: float) -> Course | None:
         """Traffic that changes, as it comes; None where it is the same all the time."""

@@ -70,7 +70,7 @@ class Curve:
         if key not in self.judged:
             for longer in (False, True):
                 sample = self.probe.sample(place, group, longer=longer)
-                num = self.probe.num_requests(place, group, longer=longer)
+                num = self.probe.length(place, group, longer=longer).total
                 self.num_requests += num
                 found = judge(sample, self.promise, self.kinds, by_interval=not longer)
                 if found.verdict != "undecided":
