@@ -6,9 +6,12 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
+from capplan.formulas.limited_means import lognormal_limited_mean
+
 Draw = Callable[[random.Random], int]
 # Prompts and answers of chats: about log-normal. Benchmarks cut both at a cap.
 CHAT_SIGMA = 0.8
+_CHAT_CV = math.sqrt(math.expm1(CHAT_SIGMA**2))
 
 
 def fixed(tokens: float) -> Draw:
@@ -42,19 +45,14 @@ def chat(mean: float, cap: float) -> Draw:
 
 
 def _location(mean: float, cap: float) -> float:
+    """Of the log-normal that has this mean when it is cut."""
     low, high = math.log(mean) - 3, math.log(mean) + 3
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if _cut_mean(middle, cap) < mean else (low, middle)
+        uncut = math.exp(middle + CHAT_SIGMA**2 / 2)
+        too_low = lognormal_limited_mean(uncut, _CHAT_CV, cap) < mean
+        low, high = (middle, high) if too_low else (low, middle)
     return (low + high) / 2
-
-
-def _cut_mean(location: float, cap: float) -> float:
-    """E[min(X, cap)] of a log-normal X."""
-    sigma = CHAT_SIGMA
-    normal: Callable[[float], float] = lambda z: 0.5 * math.erfc(-z / math.sqrt(2))  # noqa: E731
-    z = (math.log(cap) - location) / sigma
-    return math.exp(location + sigma**2 / 2) * normal(z - sigma) + cap * (1 - normal(z))
 
 
 def with_mean(lengths: Sequence[int], mean: float) -> list[int]:
