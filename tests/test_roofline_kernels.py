@@ -12,6 +12,7 @@ from capplan.performance.kernels import kernels_of
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
 from capplan.specs.catalogue import load_hardware, load_model
+from capplan.units import format_duration
 
 MODELS = ("llama-3.1-8b", "mixtral-8x7b", "deepseek-v2-lite", "gemma-3-27b", "qwen3.5-27b")
 
@@ -56,3 +57,27 @@ def test_kernels_are_told_only_where_asked() -> None:
     header, *rows = out.splitlines()
     assert header.split("\t")[3] == "kernel"
     assert {row.split("\t")[-1] for row in rows} == {"h100-sxm-80gb", "a100-sxm-80gb"}
+
+
+def test_utilisation_is_what_the_derated_time_makes_of_the_data_sheet() -> None:
+    """MFU stays below what the roof allows, MBU below one; by hand for one decode."""
+    found = answer("roofline --batch 1,64 --context 2048 --hardware h100-sxm-80gb")
+    for point in found["points"]:
+        assert 0 < point["mfu"] < point["peak_fraction"]
+        assert 0 < point["mbu"] < 1
+    decode = next(p for p in found["points"] if p["phase"] == "decode")
+    # Embeddings are looked up, not read whole; the KV of a token is 128 KiB.
+    weights, kv = 2 * (8.03e9 - 128_256 * 4096), 2048 * 131_072
+    assert decode["mbu"] == pytest.approx(
+        (weights + kv) / decode["derated_time_s"] / 3.35e12, rel=2e-3
+    )
+
+
+def test_a_step_by_kernel_has_its_band_and_fits() -> None:
+    _, text = run_command("roofline --kernels --batch 8 --context 2048", width=80)
+    points = answer("roofline --batch 8 --context 2048")["points"]
+    for point, what in zip(points, ("Prefill of 2,048 tokens", "Decode of 8 at 2,048 tokens"),
+                           strict=True):  # fmt: skip
+        time = format_duration(point["derated_time_s"], digits=3)
+        assert f"{what} by kernel: {time}, 80 % band " in text
+    assert max(map(len, text.splitlines())) <= 80

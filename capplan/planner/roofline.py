@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capplan.formulas.roofline import intensity_flop_per_byte, ridge_flop_per_byte
+from capplan.formulas.roofline import intensity_flop_per_byte, mbu, mfu, ridge_flop_per_byte
 from capplan.performance.bands import band_for, band_key
 from capplan.performance.batch import Batch, Chunk
 from capplan.performance.calibration import UNCALIBRATED, Calibration
@@ -120,4 +120,9 @@ def _point(
         tokens_per_s=new_tokens / time_s,
         band_low_s=low_s,
         band_high_s=high_s,
+        mfu=sum(
+            mfu(flop, derated_time_s, rates.flops_per_s[fmt])
+            for fmt, flop in work.flop_by_format.items()
+        ),
+        mbu=mbu(work.weight_bytes + work.kv_bytes, derated_time_s, rates.bandwidth_bytes_per_s),
     )

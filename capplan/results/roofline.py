@@ -25,7 +25,10 @@ class RooflineInputs:
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """One phase at one batch and context; ``time_s`` is the shortest possible."""
+    """One phase at one batch and context; ``time_s`` is the shortest possible.
+
+    ``mfu`` and ``mbu`` are what the derated time makes of the data sheet's rates.
+    """
 
     phase: str  # prefill | decode
     num_sequences: int
@@ -45,6 +48,8 @@ class RooflinePoint:
     tokens_per_s: float
     band_low_s: float  # of the derated time
     band_high_s: float
+    mfu: float  # model FLOP / (time x peak)
+    mbu: float  # (weights + KV) / (time x bandwidth)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,34 @@ def _times(
         source="definition",
     )
     yield from _band(result, point, name)
+    time = Symbol("time", "at measured rates", point.derated_time_s, "s")
+    yield figure(
+        f"{name}: MFU",
+        point.mfu,
+        "",
+        "mfu = compute / time",
+        [Symbol("compute", "work at the peaks of its formats", compute_s, "s"), time],
+        why="The share of the arithmetic that was paid for and is used.",
+        picture="Hours worked over hours paid.",
+        check=f"The roof allows {point.peak_fraction:.1%}.",
+        source="Chowdhery et al., PaLM, 2022, appendix B",
+    )
+    yield figure(
+        f"{name}: MBU",
+        point.mbu,
+        "",
+        "mbu = (weights + kv) / (time × bandwidth)",
+        [
+            Symbol("weights", "read once a step", point.weight_bytes, "bytes"),
+            Symbol("kv", "read and written", point.kv_bytes, "bytes"),
+            time,
+            bandwidth,
+        ],
+        why="The share of the memory's rate that the model's own bytes take: decode lives by it.",
+        picture="How wide the tap is open.",
+        check="Activations are traffic too, and not counted here.",
+        source="Agarwal et al., LLM Inference Performance Engineering, Databricks, 2023",
+    )
 
 
 def _band(result: GpuRoofline, point: RooflinePoint, name: str) -> Iterator[Figure]:
