@@ -21,7 +21,7 @@ from capplan.accuracy.utilisation import capacity_per_s
 _MOST_BURST_REQUESTS = 30_000
 _TRIAL_REQUESTS = 4000  # of a run that only has to show whether limits hold
 _OPEN = ("poisson", "constant-rate")
-_FEW_REQUESTS, _SEEDS = 500, 3
+_FEW_REQUESTS = 500
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def _at_limits(settings: RunSettings, share: Load, limits: LatencyLimits, server
 def _mean_of_seeds(settings: RunSettings, share: Load, server: Server) -> Emulated:
     """A short open loop is one draw of many: the mean of several is nearer to any other."""
     runs = []
-    for seed in range(_SEEDS):
+    for seed in range(share.num_draws):
         lengths, timings = _run(settings, share, server, None, seed)
         runs.append(client_metrics(timings, lengths, settings.num_replicas))
     # A draw whose answers all end with their first token has no TPOT.
@@ -118,7 +118,10 @@ def _of_replica(load: Load, replicas: int) -> Load:
     num = max(1, math.ceil(load.num_requests / replicas))
     rate = load.rate_per_s / replicas
     concurrency = math.ceil(load.concurrency / replicas) if load.concurrency else 0
-    return replace(load, num_requests=num, rate_per_s=rate, concurrency=concurrency)
+    arrivals = load.arrivals if replicas == 1 else None
+    return replace(
+        load, num_requests=num, rate_per_s=rate, concurrency=concurrency, arrivals=arrivals
+    )
 
 
 def _arrivals(load: Load, seed: int) -> list[float]:
@@ -126,6 +129,8 @@ def _arrivals(load: Load, seed: int) -> list[float]:
         return [index / load.rate_per_s for index in range(load.num_requests)]
     if load.kind != "poisson":
         return [0.0] * load.num_requests
+    if load.arrivals is not None:
+        return load.arrivals(seed)
     rng, now, times = random.Random(f"{seed} arrivals"), 0.0, []
     for _ in range(load.num_requests):
         times.append(now)

@@ -8,7 +8,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from capplan.accuracy.lengths import CHAT_SIGMA, Draw, chat, fixed, normal, uniform, with_mean
+from capplan.accuracy.arrivals import Arrivals, arrivals_of, num_runs_of
+from capplan.accuracy.drawn_lengths import STEADY_TOOLS, counted, draws_of, mean_share
+from capplan.accuracy.lengths import Draw, with_mean
 from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.mlperf import LatencyLimits, limits_of
 from capplan.accuracy.warm_cache import finds_its_prompts
@@ -25,25 +27,13 @@ _USUAL_OFFLINE_REQUESTS = 3000
 # 24,576 questions of OpenOrca, 8,313 long ones for Llama-3.1-405B).
 _MLPERF_S = 600.0
 _MLPERF_REQUESTS = {"OpenOrca": 24_576, "MLPerf long-context": 8_313}
-_CHAT_CAP = 4.0  # of chats, times the mean: benchmarks cut both lengths
-# ray-project/llmperf README: 550 +- 150 prompt tokens, 150 +- 10 output tokens, 150 requests.
-_LLMPERF_SIGMA = (150.0, 10.0)
-_LLMPERF_REQUESTS = 150
-# vLLM's sampler of ShareGPT leaves longer prompts out (benchmarks/benchmark_dataset.py).
-_SHAREGPT_LONGEST = 1024.0
-# NVIDIA's clients ask for a mean; how answers spread around it is not stated. Answers of one length
-# would keep a burst together for the whole run, which those runs do not show, and others do.
-_NVIDIA_SPREAD = 0.05
-# Of MLPerf's long contexts the longest: `max_input_len` of the configurations of its submitters
-# (mlperf_inference_results_v5.0, closed/*/configs/llama3_1-405b).
-_MLPERF_LONGEST = 20_000.0
-_STEADY_TOOLS = ("genai-perf", "aiperf", "perf_analyzer")
-_CHATS = ("sharegpt", "orca", "mlperf", "chat")
+_DRAWS = 3  # of a short open loop with random times
+_LLMPERF_REQUESTS = 150  # of its README's example
 # Where a source gives no lengths: 200 to 300 ShareGPT prompts of vLLM's benchmark scripts
 # (ionet, buildkite), and of a long-context set of the same harness as another row's.
 _SHAREGPT_TOKENS = (215.0, 214.0)
 _ACCELMARK_TOKENS = {
-    "sharegpt_standard_v1": (227.0, 256.0),
+    "sharegpt_standard_v1": (255.0, 345.0),
     "sharegpt_longctx_v1": (28640.0, 256.0),
 }
 # Requests of one online run, where several runs are pooled: at rates that servers keep up with,
@@ -68,6 +58,8 @@ class Load:
     steady_from: int  # requests before it are sent and not counted in latencies
     limits: LatencyLimits | None  # within which the benchmark sought the highest rate
     finds_prompts: bool  # in the KV cache, from an earlier run
+    arrivals: Arrivals | None  # the client's own, where its generator and seed are known
+    num_draws: int  # of a short open loop, whose metrics are the mean over them
     assumptions: tuple[Assumption, ...]
 
     def lengths(self, seed: int = 0) -> list[tuple[int, int]]:
@@ -98,8 +90,8 @@ class _Load:
         prompt, output = self.tokens()
         kind, concurrency, rate = self.arrivals()
         num = self.stated_requests() or self.num_requests(kind, concurrency, rate)
-        draw, draw_output = self.distributions(prompt, output)
-        shrink = self.mean_share()
+        draw, draw_output = draws_of(self.run, prompt, output, self.assume)
+        shrink = mean_share(self.run)
         return Load(
             kind=kind,
             num_requests=num,
@@ -109,11 +101,13 @@ class _Load:
             mean_output_tokens=output * shrink,
             draw=draw,
             draw_output=draw_output,
-            keeps_means=self.counted(),
+            keeps_means=counted(self.run),
             least_duration_s=self.least_duration_s(),
             steady_from=self.steady_from(kind, concurrency),
             limits=self.limits(),
             finds_prompts=self.finds_prompts(),
+            arrivals=self.client_arrivals(num, rate),
+            num_draws=num_runs_of(self.run) or _DRAWS,
             assumptions=tuple(self.assumptions),
         )
 
@@ -201,7 +195,7 @@ class _Load:
     def steady_from(self, kind: Kind, concurrency: int) -> int:
         """GenAI-Perf and AIPerf measure once the load is stable: the first burst is left out."""
         dataset = self.run.dataset.lower()
-        if kind != "closed" or not any(tool in dataset for tool in _STEADY_TOOLS):
+        if kind != "closed" or not any(tool in dataset for tool in STEADY_TOOLS):
             return 0
         self.assume("first burst", "not measured", "dataset")
         return concurrency
@@ -213,56 +207,15 @@ class _Load:
             self.assume("prompts", what, "prefix_caching")
         return found
 
+    def client_arrivals(self, num: int, rate: float) -> Arrivals | None:
+        found = arrivals_of(self.run, num, rate)
+        if found is not None:
+            self.assume("arrivals", "as the client's script draws them", "dataset")
+        return found
+
     def limits(self) -> LatencyLimits | None:
         found = limits_of(self.run)
         if found is not None:
             what = f"{found.ttft_p99_ms:g} ms TTFT and {found.tpot_p99_ms:g} ms TPOT at p99"
             self.assume("request rate", f"the highest within {what}", "request_rate_qps")
         return found
-
-    def mean_share(self) -> float:
-        ratio = self.run.range_ratio
-        return (1 + ratio) / 2 if ratio is not None and ratio < 1 else 1.0
-
-    def counted(self) -> bool:
-        """Whether lengths are what a client counted of a data set's prompts and answers."""
-        dataset = self.run.dataset.lower()
-        return any(word in dataset for word in (*_CHATS, "llmperf"))
-
-    def distributions(self, prompt: float, output: float) -> tuple[Draw, Draw]:
-        ratio, dataset = self.run.range_ratio, self.run.dataset.lower()
-        if ratio is not None and ratio < 1:
-            return uniform(ratio, prompt), uniform(ratio, output)
-        if any(word in dataset for word in _CHATS):
-            self.assume("lengths", f"log-normal, sigma {CHAT_SIGMA:g}, cut", "dataset")
-            cap = min(self.output_cap(), _CHAT_CAP * output)
-            # Where the mean is the cap all answers reach it.
-            draw_output = fixed(output) if cap <= 1.02 * output else chat(output, cap)
-            return chat(prompt, self.prompt_cap(prompt, output)), draw_output
-        if dataset.startswith("llmperf"):
-            self.assume("lengths", "normal, as llmperf's example draws them", "dataset")
-            return normal(prompt, _LLMPERF_SIGMA[0]), normal(output, _LLMPERF_SIGMA[1])
-        if dataset == "synthetic" or any(tool in dataset for tool in _STEADY_TOOLS):
-            share = f"within {_NVIDIA_SPREAD:.0%} of the mean"
-            self.assume("output lengths", share, "dataset")
-            low, high = ((1 + sign * _NVIDIA_SPREAD) * output for sign in (-1, 1))
-            return fixed(prompt), uniform(low / high, high)
-        return fixed(prompt), fixed(output)
-
-    def prompt_cap(self, prompt: float, output: float) -> float:
-        """Tokens of the longest prompt: what the engine takes, and what samplers let through."""
-        cap = _CHAT_CAP * prompt
-        if "sharegpt" in self.run.dataset.lower() and prompt < _SHAREGPT_LONGEST / 2:
-            cap = min(cap, _SHAREGPT_LONGEST)
-        if self.run.dataset.startswith("MLPerf long-context"):
-            cap = min(cap, _MLPERF_LONGEST)
-        if self.run.max_model_len is not None:
-            cap = min(cap, self.run.max_model_len - output)
-        return max(cap, prompt)
-
-    def output_cap(self) -> float:
-        """Tokens at which the benchmark cuts answers: stated in notes, else MLPerf's 1,024."""
-        found = re.search(r"output cap (\d{2,6})", self.run.columns.get("notes", ""))
-        if found:
-            return float(found[1])
-        return 1024.0 if "OpenOrca" in self.run.dataset else math.inf

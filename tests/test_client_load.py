@@ -1,0 +1,107 @@
+"""What public benchmark clients send: their own arrival times and lengths."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from capplan.accuracy.arrivals import arrivals_of, vllm_seed
+from capplan.accuracy.emulate import emulate
+from capplan.accuracy.load import load_of
+from capplan.accuracy.measured import MeasuredRun, read_measured, run_of_cells
+from capplan.accuracy.server import server_of
+from capplan.accuracy.settings import settings_of
+
+_TABLE = Path(__file__).parent / "data" / "measured_runs.csv"
+
+
+def _run(**cells: str) -> MeasuredRun:
+    first = read_measured(_TABLE)[0]
+    columns = dict(first.columns) | {
+        "model": "meta-llama/Llama-3.1-8B-Instruct", "params_b": "8.03", "weight_dtype": "bf16",
+        "gpu": "H100-SXM", "num_gpus": "1", "tp": "1", "pp": "1", "ep": "", "engine": "vLLM",
+        "engine_version": "0.8.5", "workload": "poisson", "concurrency": "",
+        "request_rate_qps": "4", "num_prompts": "200", "isl": "208", "osl": "215",
+        "dataset": "ShareGPT (200 prompts, seed 42)", "prefix_caching": "off",
+        "settings_notes": "", "notes": "", "range_ratio": "", "kv_dtype": "", "max_model_len": "",
+        "gpu_memory_fraction": "", "defaulted_fields": "", "max_num_seqs": "",
+        "max_num_batched_tokens": "", "chunked_prefill": "", "attention_dp": "",
+        "moe_backend": "", "cuda_graph_max_bs": "", "async_scheduling": "",
+    } | cells  # fmt: skip
+    return run_of_cells(_TABLE, 2, columns)
+
+
+@pytest.mark.parametrize("seed", [0, 42, 2**32 - 1])
+def test_arrivals_are_those_of_vllms_client(seed: int) -> None:
+    """As `get_request` of benchmark_serving.py draws them, one gap after each request."""
+    np.random.seed(seed)
+    gaps = [np.random.gamma(shape=1.0, scale=1 / 4) for _ in range(199)]
+    run = _run(dataset=f"ShareGPT (200 prompts, seed {seed})")
+    arrivals = arrivals_of(run, 200, 4.0)
+    assert arrivals is not None
+    assert arrivals(0) == pytest.approx([0.0, *np.cumsum(gaps)], rel=1e-12)
+    assert arrivals(0) == arrivals(1)  # the script has one seed; only lengths are drawn here
+
+
+def test_a_client_of_vllm_without_a_stated_seed_has_seed_0() -> None:
+    harness = _run(dataset="ShareGPT (200 prompts)", notes="vLLM nightly-benchmark harness on X")
+    assert vllm_seed(harness) == 0
+    assert vllm_seed(_run(dataset="ShareGPT", notes="run file vllm-16.0qps-Llama.json")) == 0
+    assert vllm_seed(_run(dataset="ShareGPT", notes="another client")) is None
+    assert arrivals_of(_run(workload="closed", concurrency="4"), 200, 4.0) is None
+
+
+def test_accelmark_draws_all_rates_and_runs_from_one_stream() -> None:
+    """loadgen.py: 5, 10, 25, ... requests/s, three runs of each; a gap before each request."""
+    rng = random.Random(42)
+    gaps = [[[rng.expovariate(rate) for _ in range(300)] for _ in range(3)] for rate in (5, 10, 25)]
+    arrivals = arrivals_of(_run(dataset="sharegpt_standard_v1"), 300, 25.0)
+    assert arrivals is not None
+    for draw in range(3):
+        assert arrivals(draw) == pytest.approx(np.cumsum(gaps[2][draw]), rel=1e-12)
+    assert arrivals_of(_run(dataset="sharegpt_standard_v1"), 300, 7.0) is None
+
+
+def test_the_emulated_run_lasts_as_long_as_the_clients() -> None:
+    """io.net's client at 1/s: its last request leaves 187.6 s after the first."""
+    run = _run(request_rate_qps="1")
+    settings = settings_of(run)
+    load = load_of(run)
+    assert any("as the client's script" in a.value for a in load.assumptions)
+    found = emulate(settings, load, server_of(settings)).metrics
+    assert 187.6 < 200 / found["req_s"] < 187.6 + 10
+
+
+def test_replicas_share_random_arrivals() -> None:
+    run = _run(num_gpus="2", tp="1")
+    settings = settings_of(run)
+    found = emulate(settings, load_of(run), server_of(settings)).metrics
+    assert settings.num_replicas == 2
+    assert found["req_s"] == pytest.approx(4, rel=0.2)
+
+
+def test_sharegpts_answers_are_often_a_few_words() -> None:
+    """SGLang's client with 1,000 of them: median 0.6 of the mean, deviation 1.1 of it."""
+    answers = [output for _, output in load_of(_run(num_prompts="20000")).lengths()]
+    mean = statistics.fmean(answers)
+    assert mean == pytest.approx(215, rel=0.01)
+    assert statistics.median(answers) / mean == pytest.approx(0.62, abs=0.03)
+    assert statistics.pstdev(answers) / mean == pytest.approx(1.07, abs=0.05)
+    assert sum(answer < 20 for answer in answers) / len(answers) > 0.1
+
+
+def test_answers_that_a_model_stops_itself_are_not_sharegpts() -> None:
+    own = load_of(_run(dataset="ShareGPT natural stop (mean prompt 158)", num_prompts="20000"))
+    assert sum(output < 20 for _, output in own.lengths()) < 0.02 * 20_000
+
+
+def test_sonnets_have_one_length() -> None:
+    text = "fixed-mean (467/256 = ShareGPT-like, 202/214; doc gives lengths only)"
+    sonnets = load_of(_run(dataset=text, isl="467", osl="256", num_prompts="500"))
+    assert set(sonnets.lengths()) == {(467, 256)}
+    chats = load_of(_run(dataset=text, isl="202", osl="214", num_prompts="500"))
+    assert len(set(chats.lengths())) > 100
