@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from capplan.errors import UnsupportedError
+from capplan.simulator.intake import Intake
 from capplan.simulator.loop import ReplicaLoop
 from capplan.simulator.requests import Request, RequestRecord
 
@@ -26,11 +27,18 @@ class Timings:
 
 
 class Client:
-    """One run. ``finished`` takes the records of the loop."""
+    """One run. ``finished`` takes the records of the loop.
 
-    def __init__(self, lengths: Items[tuple[int, int]], front_end_s: float) -> None:
+    A request alone reaches the engine ``front_end_s`` after it was sent; for ``intake_s`` of
+    these it has a process to itself that others wait for.
+    """
+
+    def __init__(
+        self, lengths: Items[tuple[int, int]], front_end_s: float, intake_s: float = 0.0
+    ) -> None:
         self.lengths = lengths
         self.front_end_s = front_end_s
+        self._intake = Intake(intake_s)
         total = len(lengths)
         self.sent = [0.0] * total
         self.first = [0.0] * total
@@ -54,8 +62,7 @@ class Client:
 
     def run_open(self, loop: ReplicaLoop, arrivals: Items[float]) -> Timings:
         """Requests at their times, whatever becomes of those before."""
-        for index, when in enumerate(arrivals):
-            self._send(loop, index, when)
+        self._send(loop, 0, arrivals)
         while self._num_done < len(self.lengths):
             self._advance(loop)
         return Timings(self.sent, self.first, self.finish)
@@ -64,18 +71,22 @@ class Client:
         """A fixed number of clients, each of which sends when it has its last answer."""
         total = len(self.lengths)
         unsent = min(concurrency, total)
-        for index in range(unsent):
-            self._send(loop, index, 0.0)
+        self._send(loop, 0, [0.0] * unsent)
         while self._num_done < total:
-            for record in self._advance(loop):
-                if unsent < total:
-                    self._send(loop, unsent, record.finish_s)
-                    unsent += 1
+            answered = sorted(record.finish_s for record in self._advance(loop))
+            again = answered[: total - unsent]
+            self._send(loop, unsent, again)
+            unsent += len(again)
         return Timings(self.sent, self.first, self.finish)
 
-    def _send(self, loop: ReplicaLoop, index: int, when: float) -> None:
-        self.sent[index] = when
-        self._submit(loop, index, when + self.front_end_s)
+    def _send(self, loop: ReplicaLoop, first: int, times: Items[float]) -> None:
+        """Requests from this number on, at these times in order."""
+        beside = self.front_end_s - self._intake.request_s
+        for index, (when, through) in enumerate(
+            zip(times, self._intake.passed_on(times), strict=True), first
+        ):
+            self.sent[index] = when
+            self._submit(loop, index, through + beside)
 
     def _submit(self, loop: ReplicaLoop, index: int, when: float) -> None:
         prompt, output = self.lengths[index]

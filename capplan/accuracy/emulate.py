@@ -99,7 +99,7 @@ def _run(
     lengths = load.lengths(seed)
     kv_tokens, _ = _pool(server, lengths)
     front_end_s = 0.0 if load.kind == "static" else server.front_end_s(load.mean_prompt_tokens)
-    client = Client(lengths, front_end_s)
+    client = Client(lengths, front_end_s, server.intake_s if load.by_http else 0.0)
     steps = server.steps if record is None else record.watched(server.steps)
     warm = load.finds_prompts and settings.engine.scheduler in ("vllm-v1", "sglang")
     loop = make_loop(settings, steps, kv_tokens, lengths, client.finished, record, cached=warm)

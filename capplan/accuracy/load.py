@@ -60,6 +60,7 @@ class Load:
     finds_prompts: bool  # in the KV cache, from an earlier run
     arrivals: Arrivals | None  # the client's own, where its generator and seed are known
     num_draws: int  # of a short open loop, whose metrics are the mean over them
+    by_http: bool  # to a server, not by a call in its process
     assumptions: tuple[Assumption, ...]
 
     def lengths(self, seed: int = 0) -> list[tuple[int, int]]:
@@ -108,6 +109,7 @@ class _Load:
             finds_prompts=self.finds_prompts(),
             arrivals=self.client_arrivals(num, rate),
             num_draws=num_runs_of(self.run) or _DRAWS,
+            by_http=self.by_http(),
             assumptions=tuple(self.assumptions),
         )
 
@@ -212,6 +214,11 @@ class _Load:
         if found is not None:
             self.assume("arrivals", "as the client's script draws them", "dataset")
         return found
+
+    def by_http(self) -> bool:
+        """Not offline, nor from MLPerf's load generator, which calls the engine."""
+        offline = self.run.workload in ("static", "offline", "offline-batch")
+        return not offline and "mlperf" not in self.run.dataset.lower() and not limits_of(self.run)
 
     def limits(self) -> LatencyLimits | None:
         found = limits_of(self.run)

@@ -37,6 +37,11 @@ class Server:
         """What a client waits for beside the engine's steps: HTTP, tokenizer, detokenizer."""
         return self.model.engine.ttft_s(prompt_tokens)
 
+    @property
+    def intake_s(self) -> float:
+        """What of it one process works for each request, others waiting."""
+        return self.model.engine.intake_s + self.model.engine.template_s
+
     def kv_tokens(self, context_tokens: float, longest_tokens: int) -> tuple[float, str | None]:
         """Tokens that the pool holds in requests of this length, over all attention copies.
 
@@ -90,6 +95,7 @@ def step_key(settings: RunSettings, engine: EngineOverheads) -> tuple[object, ..
         settings.kv_dtype,
         engine.name,
         engine.cuda_graph_max_bs,
+        engine.template_s,
         settings.moe_backend,
     )
 
@@ -101,9 +107,11 @@ def overheads_of(settings: RunSettings) -> EngineOverheads:
     if engine.kind == "tensorrt-llm" and not engine.is_pytorch:
         # Foreign version numbers (NIM's, TensorRT's) say nothing about the backend.
         version, variant = _LAST_CPP, engine.variant
-    found = engine_overheads(engine_performance(engine.kind, version, engine.month, variant))
+    spec = engine_performance(engine.kind, version, engine.month, variant)
+    found = engine_overheads(spec)
     return replace(
         found,
+        template_s=spec.template_s(version) if settings.chat_template else 0.0,
         cuda_graph_max_bs=settings.cuda_graph_max_bs or found.cuda_graph_max_bs,
         expert_backends=_expert_families(settings.moe_backend) or found.expert_backends,
     )

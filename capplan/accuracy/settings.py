@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeVar
 
+from capplan.accuracy.endpoint import renders_template
 from capplan.accuracy.engines import Engine, engine_of
 from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.mlperf import tuned_settings
@@ -65,6 +66,7 @@ class RunSettings:
     batch_wait_max_tokens_ratio: float
     cuda_graph_max_bs: int | None
     moe_backend: str
+    chat_template: bool  # rendered for each request
     assumptions: tuple[Assumption, ...]
 
 
@@ -132,6 +134,7 @@ class _Settings:
             batch_wait_max_tokens_ratio=run.batch_wait_max_tokens_ratio or 0.0,
             cuda_graph_max_bs=run.cuda_graph_max_bs,
             moe_backend=run.moe_backend,
+            chat_template=renders_template(run, self.engine, self.named.spec, self.assume),
             assumptions=tuple(self.assumptions),
         )
 

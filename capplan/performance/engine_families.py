@@ -16,6 +16,7 @@ def engine_overheads(spec: EnginePerformance) -> EngineOverheads:
         fixed_factor=spec.fixed_factor,
         front_end_s=spec.front_end,
         prompt_token_s=spec.prompt_token,
+        intake_s=spec.intake,
         cuda_graph_max_bs=spec.cuda_graph_max_bs,
         expert_backends=spec.expert_backends,
     )

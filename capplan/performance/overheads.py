@@ -23,6 +23,11 @@ class EngineOverheads:
     fixed_factor: float = 1.0  # of what each kernel takes besides its work
     front_end_s: float = 0.0  # HTTP, tokenizer, detokenizer: once a request, before its first token
     prompt_token_s: float = 0.0  # the same for each token of the prompt
+    # Of `front_end_s`, what the one process that takes requests in works for each: requests that
+    # come together wait for one another (simulator/intake.py).
+    intake_s: float = 0.0
+    # What the same process works beside it, where a chat's template is parsed for each request.
+    template_s: float = 0.0
     cuda_graph_max_bs: int | None = None
     # Kernel families of routed experts by number format (or `default`), the preferred one first;
     # the first that the accelerator's generation has is taken.
@@ -30,7 +35,7 @@ class EngineOverheads:
 
     def ttft_s(self, prompt_tokens: float) -> float:
         """What a client waits for before and beside the engine's steps."""
-        return self.front_end_s + self.prompt_token_s * prompt_tokens
+        return self.front_end_s + self.template_s + self.prompt_token_s * prompt_tokens
 
 
 NO_ENGINE = EngineOverheads()

@@ -28,6 +28,14 @@ Duration = Annotated[float, BeforeValidator(_duration)]  # `0` needs no unit
 Factor = Annotated[float, Strict(), Field(gt=0, le=20, allow_inf_nan=False)]
 
 
+class ChatTemplates(Spec):
+    """Versions that parse a chat's template for each request; ``request`` is what that takes."""
+
+    first: Version
+    last: Version
+    request: Duration
+
+
 class EnginePerformance(Spec):
     """See `performance.overheads.EngineOverheads` for the terms."""
 
@@ -42,11 +50,21 @@ class EnginePerformance(Spec):
     fixed_factor: Factor = 1.0
     front_end: Duration
     prompt_token: Duration
+    intake: Duration = 0.0
+    chat_templates: ChatTemplates | None = None
     cuda_graph_max_bs: CountOrZero | None = None
     expert_backends: dict[Text, tuple[Text, ...]] = {}
     rows: CountOrZero = 0
     sources: Sources
     note: Text | None = None
+
+    def template_s(self, version: tuple[int, ...] | None) -> float:
+        """What the template of a chat takes for each request in this version."""
+        parsed = self.chat_templates
+        if parsed is None or version is None:
+            return 0.0
+        first, last = version_key(parsed.first), version_key(parsed.last)
+        return parsed.request if first <= version <= last else 0.0
 
 
 @cache
