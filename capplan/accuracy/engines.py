@@ -15,6 +15,7 @@ Scheduler = Literal["vllm-v1", "vllm-v0", "sglang", "tensorrt-llm", "tgi", "turb
 
 # Where neither version nor date is stated.
 _USUAL_MONTH = "2025-09"
+_VLLM_FLAGS = re.compile(r"--max-num-(batched-tokens|seqs)|--max-model-len|--performance-mode")
 # TensorRT-LLM's default became its PyTorch backend with 1.0.
 _FIRST_PYTORCH = (0, 21)
 
@@ -36,16 +37,19 @@ class Engine:
 def engine_of(run: MeasuredRun) -> Engine:
     """Raises CapplanError where the engine's name is not known."""
     kind = _kind(run)
+    notes: list[str] = []
     # NIM counts its own versions, MLPerf prints TensorRT's.
     foreign = "NIM" in run.engine or "TensorRT 1" in run.engine_version
     foreign = foreign or "TensorRT 9" in run.engine_version or run.engine.startswith("CUDA")
+    if kind == "sglang" and _VLLM_FLAGS.search(run.columns.get("notes", "")):
+        notes.append("flags are vLLM's, SGLang has none such: vLLM of that date")
+        kind, foreign = "vllm", True
     version = None if foreign else _version(run.engine_version)
     month = _month(run.source_date)
     if kind in ("tgi", "turbomind"):
         note = f"{run.engine}: memory rule of an early vLLM"
         profile = engine_at("vllm", "2024-06")
         return Engine(kind, _scheduler(kind, profile), version, month, profile, False, (note,))
-    notes: list[str] = []
     profile = _profile(kind, version, month, notes)
     pytorch = kind == "tensorrt-llm" and not foreign and _is_pytorch(version, month)
     return Engine(

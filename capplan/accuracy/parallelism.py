@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -40,9 +41,12 @@ class Parallelism:
     def degrees(self) -> Degrees:
         """As stated, and what follows from it."""
         run, gpus, pp = self.run, self.run.num_gpus or 1, self.run.pp or 1
+        if pp > gpus:
+            self.assume("GPUs", f"{pp}, one a pipeline stage", "num_gpus")
+            gpus = pp
         pp = pp if gpus % pp == 0 else 1
         moe = self.named.spec.has_experts
-        if run.attention_dp and moe and gpus > 1:
+        if run.attention_dp and moe and gpus > 1 and not self.without_degree():
             ranks = run.tp or gpus // pp
             return Degrees(1, pp, ranks, run.ep or ranks, max(1, gpus // (ranks * pp)))
         tp = run.tp or (self.least_tp(gpus) if run.ep is None else gpus // pp)
@@ -58,6 +62,18 @@ class Parallelism:
             gpus = tp * pp
         ep = min(run.ep or 1, tp) if moe else 1
         return Degrees(tp, pp, 1, ep, max(1, gpus // (tp * pp)))
+
+    def without_degree(self) -> bool:
+        """SGLang's `--enable-dp-attention` does nothing without `--dp-size`.
+
+        sglang/srt/server_args.py, _handle_data_parallelism (0.5.3 to 0.5.6).
+        """
+        notes = self.run.columns.get("notes", "")
+        asked = "--enable-dp-attention" in notes
+        off = asked and not re.search(r"--dp(-size)?[ =]|--data-parallel-size[ =]", notes)
+        if off:
+            self.assume("attention DP", "off: its flag does nothing without a degree", "notes")
+        return off
 
     def least_tp(self, gpus: int) -> int:
         """Powers of two up to what the run had; beyond it where the weights cannot fit at all."""

@@ -85,10 +85,11 @@ def _policy(settings: RunSettings) -> tuple[Policy, str]:
     """The policy, and what must fit into one step: a whole prompt, a whole request, or nothing."""
     scheduler = settings.engine.scheduler
     if scheduler == "sglang":
-        budget = settings.max_num_batched_tokens * settings.dp
+        # Copies of the attention divide it among them (server_args.py, _handle_data_parallelism).
+        budget = settings.max_num_batched_tokens
         return Sglang(
             chunked_prefill_size=budget,
-            max_prefill_tokens=max(budget, 16_384),
+            max_prefill_tokens=max(budget, 16_384 * settings.dp),
             scheduler_recv_interval=settings.scheduler_recv_interval,
         ), ""
     if scheduler == "tensorrt-llm":

@@ -12,7 +12,7 @@ from capplan.accuracy.engines import Engine, engine_of
 from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.mlperf import tuned_settings
 from capplan.accuracy.names import NamedModel, hardware_of, model_of
-from capplan.accuracy.parallelism import Parallelism
+from capplan.accuracy.parallelism import Degrees, Parallelism
 from capplan.formulas.number_formats import FORMATS
 from capplan.results.assumptions import Assumption
 from capplan.specs.hardware import HardwareSpec
@@ -105,7 +105,7 @@ class _Settings:
         length = run.max_model_len or self.named.spec.max_context_tokens
         chunked = self.chunked(length)
         tokens = self.num_batched_tokens(chunked, length)
-        share = self.memory_share(degrees.tp * degrees.dp)
+        share = self.memory_share(degrees)
         return RunSettings(
             model=self.model(),
             model_id=self.named.found.id,
@@ -209,8 +209,10 @@ class _Settings:
         later = version is not None and version >= _AUTO_READS_CHECKPOINT
         return self.engine.kind == "vllm" and later and narrow.split("-")[0] == "nvfp4"
 
-    def memory_share(self, gpus: int) -> float:
-        default = self.profile.memory_share(gpus)
+    def memory_share(self, degrees: Degrees) -> float:
+        gpus, tokens = degrees.tp * degrees.pp * degrees.dp, self.run.max_num_batched_tokens
+        memory, name = self.hardware.visible_memory_bytes, self.hardware.name
+        default = self.profile.share_of(memory, name, gpus, degrees.dp, tokens)
         if self.engine.kind == "tensorrt-llm":
             default = _TRTLLM_FREE_FRACTION
         if self.tuned is not None:

@@ -81,7 +81,12 @@ def _settings(request: MemoryRequest) -> _Settings:
     tokens = given.max_num_batched_tokens or defaults.max_num_batched_tokens
     if given.max_num_batched_tokens is None and not engine.defaults.chunks_prefill(length):
         tokens = max(length, _MIN_PROFILED_TOKENS)
-    share = engine.memory_share(request.tp) if given.memory_share is None else given.memory_share
+    share = given.memory_share
+    if share is None:
+        gpus = request.tp * request.pp * request.dp
+        share = engine.share_of(
+            request.visible_bytes, request.gpu_name, gpus, request.dp, given.max_num_batched_tokens
+        )
     seqs = min(given.max_num_seqs or defaults.max_num_seqs, tokens)
     return _Settings(share, seqs, tokens)
 

@@ -71,6 +71,24 @@ class PerTp(BytesRange):
     fast_link: Flag | None = None  # None: either
 
 
+class Reserve(Spec):
+    """What the default share of memory leaves free, where an engine reckons it in bytes."""
+
+    constant: Bytes
+    per_token: Bytes = 0  # of a step's budget, which copies of the attention divide among them
+    least_tokens: CountOrZero = 0
+    per_gpu: Bytes = 0
+    from_four_gpus: Bytes = 0  # CUDA graphs of larger batches
+    per_copy: Bytes = 0  # of the attention, where there are several
+    least: Bytes = 0
+
+    def size_bytes(self, gpus: int, copies: int, tokens: int) -> float:
+        """For a replica of so many GPUs and copies of the attention."""
+        step = self.per_token * max(self.least_tokens, tokens // copies)
+        shared = self.per_gpu * gpus + (self.from_four_gpus if gpus >= 4 else 0)
+        return max(self.least, self.constant + step + shared + self.per_copy * (copies > 1) * copies)
+
+
 class GpuClass(Spec):
     """Defaults of GPUs with this much memory; the first class that fits counts."""
 
@@ -78,6 +96,7 @@ class GpuClass(Spec):
     except_names: tuple[Text, ...] = ()  # as the engine looks for them in the device's name
     max_num_seqs: Count
     max_num_batched_tokens: Count
+    reserve: Reserve | None = None  # in place of `memory_share`
 
 
 class ShareByTp(Spec):
@@ -166,8 +185,21 @@ class EngineSpec(Spec):
     memory: MemoryTerms
     note: Text | None = None
 
+    def share_of(
+        self, visible_bytes: float, gpu_name: str, gpus: int, copies: int, tokens: int | None
+    ) -> float:
+        """The default share of a replica's GPUs, of which ``copies`` hold the attention each.
+
+        ``tokens`` is the budget of a step, None the default.
+        """
+        row = self.gpu_class(visible_bytes, gpu_name)
+        if row.reserve is None:
+            return self.memory_share(gpus)
+        left = row.reserve.size_bytes(gpus, copies, tokens or row.max_num_batched_tokens)
+        return round((visible_bytes - left) / visible_bytes, 3)
+
     def memory_share(self, tp: int) -> float:
-        """The default share for a TP degree."""
+        """The default share for a TP degree, where it does not follow from the memory."""
         rows = [row for row in self.defaults.memory_share if row.tp <= tp]
         best = max(rows, key=lambda row: row.tp) if rows else self.defaults.memory_share[0]
         return best.fraction
