@@ -171,7 +171,7 @@ def test_accelerators_by_name(tmp_path: Path, name: str, found: str) -> None:
         ("TensorRT-LLM", "TensorRT 10.2.0, CUDA 12.4", "2024-08-28", "tensorrt-llm",
          "tensorrt-llm", "0.9"),
         ("NIM (TensorRT-LLM)", "1.8.0", "2025", "tensorrt-llm", "tensorrt-llm", "0.9"),
-        ("SGLang", "0.5.9", "", "sglang", "sglang", "0.4"),
+        ("SGLang", "0.5.9", "", "sglang", "sglang", "0.5.3"),
         ("TGI", "2.0.4", "", "tgi", "tgi", "0.1"),
         ("LMDeploy TurboMind", "0.2.0", "", "turbomind", "turbomind", "0.1"),
     ],
@@ -183,6 +183,14 @@ def test_engines_by_name_version_and_date(
     found = engine_of(run)
     assert (found.kind, found.scheduler) == (kind, scheduler)
     assert found.profile.versions.first == first
+
+
+def test_flags_that_an_engine_does_not_have_name_another(tmp_path: Path) -> None:
+    cells = {"engine": "SGLang", "engine_version": "0.5.9", "source_date": "2026-03-20"}
+    found = engine_of(row(tmp_path, notes="server: --max-num-batched-tokens=24576", **cells))
+    assert (found.kind, found.version, len(found.notes)) == ("vllm", None, 2)
+    own = engine_of(row(tmp_path, notes="server: --context-length=32768", **cells))
+    assert own.kind == "sglang"
 
 
 def test_what_is_stated_is_not_assumed(tmp_path: Path) -> None:
@@ -211,6 +219,22 @@ def test_copies_of_the_attention(tmp_path: Path) -> None:
     for tp in ("8", ""):
         settings = settings_of(row(tmp_path, tp=tp, **cells))
         assert (settings.tp, settings.dp, settings.ep) == (1, 8, 8)
+
+
+def test_copies_of_the_attention_need_their_number(tmp_path: Path) -> None:
+    """SGLang's server_args.py turns the flag off where `dp_size` is 1, the default."""
+    cells = {"model": "deepseek-ai/DeepSeek-R1", "gpu": "H200-SXM", "engine": "SGLang",
+             "engine_version": "0.5.3", "num_gpus": "8", "tp": "8", "attention_dp": "on"}  # fmt: skip
+    without = settings_of(row(tmp_path, notes="server: --tp 8 --enable-dp-attention", **cells))
+    assert (without.tp, without.dp) == (8, 1)
+    number = "server: --tp-size 8 --dp-size 8 --enable-dp-attention"
+    assert settings_of(row(tmp_path, notes=number, **cells)).dp == 8
+    assert settings_of(row(tmp_path, **cells)).dp == 8
+
+
+def test_a_pipeline_has_a_gpu_a_stage(tmp_path: Path) -> None:
+    settings = settings_of(row(tmp_path, num_gpus="1", tp="", pp="2"))
+    assert (settings.tp, settings.pp, settings.num_replicas) == (1, 2, 1)
 
 
 def test_formats_without_tensor_cores_are_weight_only(tmp_path: Path) -> None:

@@ -252,7 +252,32 @@ def test_defaults_by_gpu_class() -> None:
     assert newest.gpu_class(79 * GIB, "NVIDIA A100-SXM4-80GB").max_num_seqs == 256
     assert newest.gpu_class(178 * GIB, "NVIDIA B200").max_num_batched_tokens == 16384
     assert newest.gpu_class(23 * GIB, "RTX 4090").max_num_batched_tokens == 2048
-    assert load_engine("sglang").memory_share(4) == 0.85
+    assert load_engine("sglang", "0.4.6").memory_share(4) == 0.85
+
+
+# By the rules of server_args.py with the driver's total in MiB: (version, MiB, GPUs, copies of the
+# attention, tokens a step, share).
+SHARES = [
+    ("0.4.6", 81_559, 4, 1, None, 0.85),
+    ("0.5.2", 81_559, 1, 1, None, 0.874),  # 9.5 GiB and 0.5 a GPU
+    ("0.5.2", 143_771, 8, 1, None, 0.886),
+    ("0.5.2", 183_359, 1, 1, None, 0.821),
+    ("0.5.5", 81_559, 1, 1, None, 0.835),  # 512 + 8192 x 1.5 + 256 x 2 + 128 MiB
+    ("0.5.5", 81_559, 1, 1, 4096, 0.874),  # never less than 10 GiB
+    ("0.5.5", 143_771, 8, 1, None, 0.897),
+    ("0.5.5", 143_771, 8, 8, None, 0.833),  # chunks of 1,024; 512 x 8 x 4.5 MiB of padding
+    ("0.5.5", 183_359, 1, 1, None, 0.857),
+    ("0.5.5", 24_564, 1, 1, None, 0.847),
+]
+
+
+@pytest.mark.parametrize(("version", "mib", "gpus", "copies", "tokens", "share"), SHARES)
+def test_sglang_reckons_its_share_from_what_it_reserves(
+    version: str, mib: int, gpus: int, copies: int, tokens: int | None, share: float
+) -> None:
+    spec = load_engine("sglang", version)
+    found = spec.share_of(mib * 2**20, "", gpus, copies, tokens)
+    assert found == pytest.approx(share, abs=0.0015)
 
 
 @pytest.mark.parametrize(

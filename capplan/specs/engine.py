@@ -86,7 +86,9 @@ class Reserve(Spec):
         """For a replica of so many GPUs and copies of the attention."""
         step = self.per_token * max(self.least_tokens, tokens // copies)
         shared = self.per_gpu * gpus + (self.from_four_gpus if gpus >= 4 else 0)
-        return max(self.least, self.constant + step + shared + self.per_copy * (copies > 1) * copies)
+        return max(
+            self.least, self.constant + step + shared + self.per_copy * (copies > 1) * copies
+        )
 
 
 class GpuClass(Spec):
