@@ -224,7 +224,8 @@ def test_copies_of_the_attention(tmp_path: Path) -> None:
 def test_copies_of_the_attention_need_their_number(tmp_path: Path) -> None:
     """SGLang's server_args.py turns the flag off where `dp_size` is 1, the default."""
     cells = {"model": "deepseek-ai/DeepSeek-R1", "gpu": "H200-SXM", "engine": "SGLang",
-             "engine_version": "0.5.3", "num_gpus": "8", "tp": "8", "attention_dp": "on"}  # fmt: skip
+             "engine_version": "0.5.3", "num_gpus": "8", "tp": "8",
+             "attention_dp": "on"}  # fmt: skip
     without = settings_of(row(tmp_path, notes="server: --tp 8 --enable-dp-attention", **cells))
     assert (without.tp, without.dp) == (8, 1)
     number = "server: --tp-size 8 --dp-size 8 --enable-dp-attention"
