@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 
+from capplan.accuracy.aiconfigurator import recipe_of
 from capplan.accuracy.lengths import (
     ANSWER_SHAPE,
     CHAT_SIGMA,
@@ -51,6 +52,9 @@ def draws_of(run: MeasuredRun, prompt: float, output: float, assume: Assume) -> 
     if dataset.startswith("llmperf"):
         assume("lengths", "normal, as llmperf's example draws them", "dataset")
         return normal(prompt, _LLMPERF_SIGMA[0]), normal(output, _LLMPERF_SIGMA[1])
+    if recipe_of(run).requests_per_client is not None:
+        assume("lengths", "all alike, as AIConfigurator's client asks for", "dataset")
+        return fixed(prompt), fixed(output)
     if dataset == "synthetic" or any(tool in dataset for tool in STEADY_TOOLS):
         share = f"within {_NVIDIA_SPREAD:.0%} of the mean"
         assume("output lengths", share, "dataset")

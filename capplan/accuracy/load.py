@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from capplan.accuracy.aiconfigurator import recipe_of
 from capplan.accuracy.arrivals import Arrivals, arrivals_of, num_runs_of
 from capplan.accuracy.drawn_lengths import STEADY_TOOLS, counted, draws_of, mean_share
 from capplan.accuracy.lengths import Draw, with_mean
@@ -82,6 +83,7 @@ def load_of(run: MeasuredRun) -> Load:
 class _Load:
     def __init__(self, run: MeasuredRun) -> None:
         self.run = run
+        self.recipe = recipe_of(run)
         self.assumptions: list[Assumption] = []
 
     def assume(self, what: str, value: str, column: str) -> None:
@@ -175,7 +177,9 @@ class _Load:
     def num_requests(self, kind: Kind, concurrency: int, rate: float) -> int:
         if kind == "static":
             return concurrency
-        if self.run.dataset.lower().startswith("llmperf"):
+        if self.recipe.requests_per_client is not None:
+            num = self.recipe.requests_per_client * concurrency
+        elif self.run.dataset.lower().startswith("llmperf"):
             num = _LLMPERF_REQUESTS
         elif kind == "closed":
             num = max(_LEAST_REQUESTS, _REQUESTS_PER_CLIENT * concurrency)

@@ -91,6 +91,7 @@ def _policy(settings: RunSettings) -> tuple[Policy, str]:
             chunked_prefill_size=budget,
             max_prefill_tokens=max(budget, 16_384 * settings.dp),
             scheduler_recv_interval=settings.scheduler_recv_interval,
+            enable_mixed_chunk=settings.enable_mixed_chunk,
         ), ""
     if scheduler == "tensorrt-llm":
         return TensorRtLlm(

@@ -95,6 +95,7 @@ def step_key(settings: RunSettings, engine: EngineOverheads) -> tuple[object, ..
         settings.kv_dtype,
         engine.name,
         engine.cuda_graph_max_bs,
+        engine.cuda_graph_sizes,
         engine.template_s,
         settings.moe_backend,
     )
@@ -113,6 +114,7 @@ def overheads_of(settings: RunSettings) -> EngineOverheads:
         found,
         template_s=spec.template_s(version) if settings.chat_template else 0.0,
         cuda_graph_max_bs=settings.cuda_graph_max_bs or found.cuda_graph_max_bs,
+        cuda_graph_sizes=settings.cuda_graph_sizes,
         expert_backends=_expert_families(settings.moe_backend) or found.expert_backends,
     )
 

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TypeVar
 
+from capplan.accuracy.aiconfigurator import recipe_of
 from capplan.accuracy.endpoint import renders_template
 from capplan.accuracy.engines import Engine, engine_of
 from capplan.accuracy.measured import MeasuredRun
@@ -60,11 +61,13 @@ class RunSettings:
     chunked_prefill: bool
     async_scheduling: bool
     scheduler_recv_interval: int
+    enable_mixed_chunk: bool
     num_scheduler_steps: int
     balances_prompts: bool  # over the ranks of TensorRT-LLM's attention data parallelism
     batch_wait_timeout_iters: int
     batch_wait_max_tokens_ratio: float
     cuda_graph_max_bs: int | None
+    cuda_graph_sizes: tuple[int, ...]  # unpadded; empty: all up to the largest
     moe_backend: str
     chat_template: bool  # rendered for each request
     assumptions: tuple[Assumption, ...]
@@ -86,8 +89,9 @@ class _Settings:
         self.engine = engine_of(run)
         self.profile = self.engine.profile
         self.tuned = tuned_settings(run, self.engine, self.hardware.vendor)
+        self.recipe = recipe_of(run)
         self.assumptions: list[Assumption] = []
-        for note in (*self.named.notes, *self.engine.notes):
+        for note in (*self.named.notes, *self.engine.notes, *self.recipe.notes):
             self.assume("row", note, "the row")
 
     def assume(self, what: str, value: str, column: str) -> None:
@@ -128,11 +132,13 @@ class _Settings:
             chunked_prefill=chunked,
             async_scheduling=self.asynchronous(),
             scheduler_recv_interval=self.recv_interval(),
+            enable_mixed_chunk=self.recipe.enable_mixed_chunk,
             num_scheduler_steps=self.scheduler_steps(),
             balances_prompts=self.balances_prompts(),
             batch_wait_timeout_iters=run.batch_wait_timeout_iters or 0,
             batch_wait_max_tokens_ratio=run.batch_wait_max_tokens_ratio or 0.0,
             cuda_graph_max_bs=run.cuda_graph_max_bs,
+            cuda_graph_sizes=self.recipe.cuda_graph_sizes,
             moe_backend=run.moe_backend,
             chat_template=renders_template(run, self.engine, self.named.spec, self.assume),
             assumptions=tuple(self.assumptions),
@@ -214,7 +220,7 @@ class _Settings:
         memory, name = self.hardware.visible_memory_bytes, self.hardware.name
         default = self.profile.share_of(memory, name, gpus, degrees.dp, tokens)
         if self.engine.kind == "tensorrt-llm":
-            default = _TRTLLM_FREE_FRACTION
+            default = self.recipe.memory_share or _TRTLLM_FREE_FRACTION
         if self.tuned is not None:
             default = self.tuned.memory_share
         return self.or_default("gpu_memory_fraction", self.run.gpu_memory_fraction, default)
@@ -267,7 +273,7 @@ class _Settings:
     def num_batched_tokens(self, chunked: bool, length: int) -> int:
         default = self.gpu_class()[1]
         if self.engine.kind == "tensorrt-llm":
-            default = _BENCH_MAX_NUM_TOKENS
+            default = self.recipe.max_num_tokens or _BENCH_MAX_NUM_TOKENS
         elif self.engine.kind == "tgi":
             default = _TGI_PREFILL_TOKENS
         elif self.engine.scheduler == "vllm-v0" and not chunked:

@@ -18,5 +18,6 @@ def engine_overheads(spec: EnginePerformance) -> EngineOverheads:
         prompt_token_s=spec.prompt_token,
         intake_s=spec.intake,
         cuda_graph_max_bs=spec.cuda_graph_max_bs,
+        eager_s_per_layer=spec.eager_per_layer,
         expert_backends=spec.expert_backends,
     )

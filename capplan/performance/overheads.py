@@ -12,8 +12,8 @@ class EngineOverheads:
 
     ``step_s`` and ``sequence_s`` are what the GPU waits for: with asynchronous scheduling most of
     the host's work is hidden and these are what is left. A step with prefill is launched layer
-    by layer (``launch_s_per_layer``), and so is a decode step of more sequences than CUDA graphs
-    were captured for.
+    by layer (``launch_s_per_layer``), and so is a decode step of sequences that no CUDA graph was
+    captured for: there nothing but the decodes before hides it (``eager_s_per_layer``).
     """
 
     name: str = "none"
@@ -29,9 +29,17 @@ class EngineOverheads:
     # What the same process works beside it, where a chat's template is parsed for each request.
     template_s: float = 0.0
     cuda_graph_max_bs: int | None = None
+    cuda_graph_sizes: tuple[int, ...] = ()  # the only ones that run in graphs; empty: all up to it
+    eager_s_per_layer: float | None = None  # of a decode step without a graph; None: as launched
     # Kernel families of routed experts by number format (or `default`), the preferred one first;
     # the first that the accelerator's generation has is taken.
     expert_backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def has_graph(self, num_decodes: float) -> bool:
+        """Whether a step of so many decodes alone is replayed from a CUDA graph."""
+        if self.cuda_graph_sizes:
+            return num_decodes in self.cuda_graph_sizes
+        return self.cuda_graph_max_bs is None or num_decodes <= self.cuda_graph_max_bs
 
     def ttft_s(self, prompt_tokens: float) -> float:
         """What a client waits for before and beside the engine's steps."""

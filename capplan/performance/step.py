@@ -245,13 +245,17 @@ class StepModel:
     def _launch_s(self, tokens: float, has_prefill: float, gpu_s: float) -> float:
         """Launches that the GPU waits for: layer by layer in steps that no CUDA graph covers.
 
-        Those are steps with prefill, and decodes of more sequences than graphs were captured for.
+        Those are steps with prefill, and decodes of as many sequences as no graph was captured for.
         """
-        most = self.engine.cuda_graph_max_bs
-        beyond = 0.0 if most is None else (1.0 - has_prefill) * (tokens > most)
-        launch_s = self.engine.launch_s_per_layer * self.model.num_layers
-        launch_s *= self._kernels.architecture.serving.launch
-        return (has_prefill + beyond) * (smooth_max(gpu_s, launch_s, _LAUNCH_NORM) - gpu_s)
+        engine, layers = self.engine, self.model.num_layers
+        launch_s = engine.launch_s_per_layer * layers * self._kernels.architecture.serving.launch
+        eager_s = (
+            launch_s if engine.eager_s_per_layer is None else engine.eager_s_per_layer * layers
+        )
+        eager = (1.0 - has_prefill) * (not engine.has_graph(tokens))
+        return has_prefill * (smooth_max(gpu_s, launch_s, _LAUNCH_NORM) - gpu_s) + eager * (
+            smooth_max(gpu_s, eager_s, _LAUNCH_NORM) - gpu_s
+        )
 
     def _collective_s(self, tokens: float) -> float:
         """Two all-reduces a layer: after the mixer and after the FFN (Megatron-LM, 1909.08053).

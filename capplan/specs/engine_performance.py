@@ -47,6 +47,7 @@ class EnginePerformance(Spec):
     step: Duration
     sequence: Duration
     launch_per_layer: Duration
+    eager_per_layer: Duration | None = None  # of decodes without CUDA graphs
     fixed_factor: Factor = 1.0
     front_end: Duration
     prompt_token: Duration
