@@ -139,7 +139,8 @@ class World:
         wider = new.serving.link / own.serving.link
         links = {
             name: rate
-            and replace(
+            if rate is None or rate.through_host
+            else replace(
                 rate,
                 latency_s=rate.latency_s * slower,
                 bus_bandwidth_bytes_per_s=rate.bus_bandwidth_bytes_per_s * wider,

@@ -21,17 +21,21 @@ DEFAULT_LINK_LATENCY_S = 5e-6
 DEFAULT_PCIE_FRACTION = {2: 0.6}
 DEFAULT_PCIE_FRACTION_MANY = 0.4
 DEFAULT_PCIE_LATENCY_S = 13e-6
-# Through the host's memory, where cards cannot reach each other: four and eight L40S in a server
-# without usable peer-to-peer reached 0.16 and 0.045 of the link (aiconfigurator@095f58a l40s/comm).
-# A pair has half the hops.
-HOST_FRACTION = {2: 0.2, 4: 0.16, 8: 0.045}
-HOST_LATENCY_S = {2: 13e-6, 4: 26e-6, 8: 45e-6}
+# Through the host's memory, where the driver keeps cards from reaching each other. As served by two
+# and four RTX 4090 on marketplace hosts (io.net: a 7B and an 8B model agree). Kernels alone took 26
+# and 45 us over four and eight L40S in a server without usable peer-to-peer, at 0.16 and 0.045 of
+# the link (aiconfigurator@095f58a l40s/comm), 42 us over eight RTX 4090 (NVIDIA/nccl#1530). Eight
+# are not measured in service: the latency grows on, and the share lies between that server's and
+# the 0.9 that NVIDIA/nccl#1639 reports of one with fast memory.
+HOST_FRACTION = {2: 0.122, 4: 0.135, 8: 0.085}
+HOST_LATENCY_S = {2: 57e-6, 4: 76e-6, 8: 100e-6}
 
 
 @dataclass(frozen=True, slots=True)
 class AllReduceRate:
     latency_s: float
     bus_bandwidth_bytes_per_s: float
+    through_host: bool = False  # a rate of the host: no accelerator's correction applies
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +79,12 @@ def derated_rates(
     all_reduce, note = _all_reduce(hardware, tp)
     if note:
         notes.append(note)
-    serving = architecture.serving
-    exchange = _all_reduce(hardware, tp * dp)[0] if dp > 1 else None
-    hop = _all_reduce(hardware, 2)[0] if pp > 1 else None
     return replace(
         reached(ideal_rates(hardware), kernels),
-        all_reduce=_served(all_reduce, serving),
+        all_reduce=all_reduce,
         notes=tuple(notes),
-        exchange=_served(exchange, serving),
-        hop=_served(hop, serving),
+        exchange=_all_reduce(hardware, tp * dp)[0] if dp > 1 else None,
+        hop=_all_reduce(hardware, 2)[0] if pp > 1 else None,
     )
 
 
@@ -124,9 +125,9 @@ def beyond_measured(rates: Rates, tokens: int) -> str | None:
     return f"steps of {tokens:,} tokens: curves were measured up to {architecture.most_tokens:,}"
 
 
-def _served(rate: AllReduceRate | None, serving: Serving) -> AllReduceRate | None:
+def _served(rate: AllReduceRate, serving: Serving) -> AllReduceRate:
     """With the latency and bandwidth that running servers see."""
-    return rate and AllReduceRate(
+    return AllReduceRate(
         rate.latency_s * serving.latency, rate.bus_bandwidth_bytes_per_s * serving.link
     )
 
@@ -148,36 +149,44 @@ def compute_format(hardware: HardwareSpec, number_format: str, activation_dtype:
 
 
 def _all_reduce(hardware: HardwareSpec, tp: int) -> tuple[AllReduceRate | None, str | None]:
+    """As served; None for one GPU. The note says what is not measured."""
     if tp == 1:
         return None, None
+    serving = architecture_of(hardware.architecture).serving
     rows = hardware.measured.all_reduce
     if rows:
         row = min(rows, key=lambda r: (abs(r.gpus - tp), -r.gpus))
         note = None if row.gpus == tp else f"all-reduce over {tp} GPUs: taken from {row.gpus}"
-        return _rate_of(row), note
+        return _served(_rate_of(row), serving), note
     note = f"all-reduce over {tp} GPUs: default share of the link"
     if hardware.scale_up is not None and tp <= hardware.scale_up.domain:
         # On a mesh each pair has a link of its own, and a group uses those between its members.
         link = hardware.scale_up.bandwidth
         if hardware.scale_up.peer_bandwidth is not None:
             link = min(link, hardware.scale_up.peer_bandwidth * (tp - 1))
-        return AllReduceRate(DEFAULT_LINK_LATENCY_S, DEFAULT_LINK_FRACTION * link), note
+        rate = AllReduceRate(DEFAULT_LINK_LATENCY_S, DEFAULT_LINK_FRACTION * link)
+        return _served(rate, serving), note
+    if hardware.pcie is not None and hardware.pcie.peer_to_peer:
+        note = f"all-reduce over {tp} GPUs: default share of PCIe"
+        return _served(_pcie_all_reduce(hardware.pcie, tp), serving), note
     if hardware.pcie is not None:
-        return _pcie_all_reduce(hardware.pcie, tp)
+        note = f"all-reduce over {tp} GPUs: default share of PCIe through the host"
+        return _host_all_reduce(hardware.pcie, tp), note
     raise UnsupportedError(
         f"{hardware.name} names no link between accelerators, so TP {tp} cannot be planned",
         hint="use --tp 1, or add `scale_up` or `pcie` to its file",
     )
 
 
-def _pcie_all_reduce(pcie: Pcie, tp: int) -> tuple[AllReduceRate, str]:
-    if not pcie.peer_to_peer:
-        size = min((num for num in HOST_FRACTION if num >= tp), default=max(HOST_FRACTION))
-        note = f"all-reduce over {tp} GPUs: default share of PCIe through the host"
-        return AllReduceRate(HOST_LATENCY_S[size], HOST_FRACTION[size] * pcie.bandwidth), note
+def _pcie_all_reduce(pcie: Pcie, tp: int) -> AllReduceRate:
     share = DEFAULT_PCIE_FRACTION.get(tp, DEFAULT_PCIE_FRACTION_MANY)
-    note = f"all-reduce over {tp} GPUs: default share of PCIe"
-    return AllReduceRate(DEFAULT_PCIE_LATENCY_S, share * pcie.bandwidth), note
+    return AllReduceRate(DEFAULT_PCIE_LATENCY_S, share * pcie.bandwidth)
+
+
+def _host_all_reduce(pcie: Pcie, tp: int) -> AllReduceRate:
+    """Of the host, not of the accelerator: its generation's corrections say nothing of it."""
+    size = min((num for num in HOST_FRACTION if num >= tp), default=max(HOST_FRACTION))
+    return AllReduceRate(HOST_LATENCY_S[size], HOST_FRACTION[size] * pcie.bandwidth, True)
 
 
 def _rate_of(row: AllReduceMeasurement) -> AllReduceRate:
