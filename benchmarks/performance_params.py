@@ -133,7 +133,7 @@ class World:
         new = self.architecture(own)
         rates = derated_rates(
             hardware, settings.tp, dp=settings.dp, pp=settings.pp,
-            fixed_factor=engine.fixed_factor,
+            fixed_factor=engine.fixed_factor, engine=engine.kernels,
         )  # fmt: skip
         slower = new.serving.latency / own.serving.latency
         wider = new.serving.link / own.serving.link
@@ -148,7 +148,7 @@ class World:
             for name in ("all_reduce", "exchange", "hop")
             for rate in (getattr(rates, name),)
         }
-        kernels = KernelRates(hardware, new, engine.fixed_factor)
+        kernels = KernelRates(hardware, new, engine.fixed_factor, engine=engine.kernels)
         return StepModel(
             settings.model, hardware, replace(rates, kernels=kernels, **links),
             tp=settings.tp, pp=settings.pp, dp=settings.dp, ep=settings.ep,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from capplan.accuracy.measured import MeasuredRun
+from capplan.accuracy.mlperf import is_mlperf
 from capplan.errors import CapplanError, one_line
 from capplan.specs.engine import EngineSpec, version_key
 from capplan.specs.engine_catalogue import engine_at, load_engine, load_engines
@@ -16,6 +17,14 @@ Scheduler = Literal["vllm-v1", "vllm-v0", "sglang", "tensorrt-llm", "tgi", "turb
 # Where neither version nor date is stated.
 _USUAL_MONTH = "2025-09"
 _VLLM_FLAGS = re.compile(r"--max-num-(batched-tokens|seqs)|--max-model-len|--performance-mode")
+# Where a benchmark's scripts say which version they installed: (source, engine, GPU, version).
+# LLM-Inference-Bench: vLLM/MI300X/README.md, TensorRT-LLM/GH200/README.MD (0.12), and
+# TensorRT-LLM/H100/requirements.txt.
+_INSTALLED = (
+    ("LLM-Inference-Bench", "vllm", "MI300X", (0, 6, 1)),
+    ("LLM-Inference-Bench", "tensorrt-llm", "GH200", (0, 12)),
+    ("LLM-Inference-Bench", "tensorrt-llm", "", (0, 11)),
+)
 # TensorRT-LLM's default became its PyTorch backend with 1.0.
 _FIRST_PYTORCH = (0, 21)
 
@@ -32,6 +41,13 @@ class Engine:
     is_pytorch: bool  # of TensorRT-LLM
     notes: tuple[str, ...]
     variant: str | None = None  # another server around the same engine
+    is_vendors_build: bool = False  # with the kernels of the accelerator's maker, tuned by it
+
+    def is_since(self, version: tuple[int, ...], month: str) -> bool:
+        """Whether this is ``version`` or later; where none is stated, of ``month`` or later."""
+        if self.version is not None:
+            return self.version >= version
+        return self.month is not None and self.month >= month
 
 
 def engine_of(run: MeasuredRun) -> Engine:
@@ -44,7 +60,7 @@ def engine_of(run: MeasuredRun) -> Engine:
     if kind == "sglang" and _VLLM_FLAGS.search(run.columns.get("notes", "")):
         notes.append("flags are vLLM's, SGLang has none such: vLLM of that date")
         kind, foreign = "vllm", True
-    version = None if foreign else _version(run.engine_version)
+    version = None if foreign else _version(run.engine_version) or _installed(run, kind)
     month = _month(run.source_date)
     if kind in ("tgi", "turbomind"):
         note = f"{run.engine}: memory rule of an early vLLM"
@@ -61,6 +77,7 @@ def engine_of(run: MeasuredRun) -> Engine:
         pytorch,
         tuple(notes),
         variant="triton" if "Triton" in run.engine else None,
+        is_vendors_build="(ROCm)" in run.engine or is_mlperf(run),
     )
 
 
@@ -101,6 +118,14 @@ def _version(text: str) -> tuple[int, ...] | None:
     pattern = r"v?(\d{1,2}\.\d{1,2}(?:\.\d{1,2})?)"
     found = re.match(pattern, text) or re.search(rf"vllm[ =-]{pattern}", text, re.I)
     return version_key(found[1]) if found else None
+
+
+def _installed(run: MeasuredRun, kind: str) -> tuple[int, ...] | None:
+    source = run.columns.get("source", "")
+    for word, engine, gpu, version in _INSTALLED:
+        if word in source and kind == engine and gpu in run.gpu:
+            return version
+    return None
 
 
 def _month(date: str) -> str | None:

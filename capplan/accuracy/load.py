@@ -143,6 +143,9 @@ class _Load:
             batch = run.concurrency or run.num_prompts
             if batch is None:
                 raise UnsupportedError("`concurrency` (the batch) is not stated")
+            # dstack's scripts start a client for each replica.
+            if re.search(r"replicas each given batch_size prompts", run.columns.get("notes", "")):
+                batch *= max(1, (run.num_gpus or 1) // (run.tp or 1))
             return "static" if run.workload == "static" else "burst", batch, math.inf
         if run.workload == "closed":
             if run.concurrency is None:

@@ -211,7 +211,7 @@ class _Row:
             scheduler_recv_interval=self.setting("scheduler_recv_interval"),
             batch_wait_timeout_iters=self.setting("batch_wait_timeout_iters"),
             batch_wait_max_tokens_ratio=number("batch_wait_max_tokens_ratio"),
-            cuda_graph_max_bs=self.setting("cuda_graph_max_bs"),
+            cuda_graph_max_bs=self.captured_sequences(),
             moe_backend=text("moe_backend"),
             metrics=dict(self.metrics()),
             columns=self.cells,
@@ -259,6 +259,12 @@ class _Row:
         """A count, or None where the cell describes it in words."""
         value = self.text(name)
         return int(float(value)) if re.fullmatch(r"\d{1,9}(\.0*)?", value) else None
+
+    def captured_sequences(self) -> int | None:
+        """Sequences that CUDA graphs were captured for: 0 where the cell says eager."""
+        if "eager" in self.text("cuda_graph_max_bs"):
+            return 0
+        return self.setting("cuda_graph_max_bs")
 
     def noted_length(self) -> int | None:
         """``max_model_len`` where only the notes state it."""

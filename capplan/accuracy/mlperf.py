@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from capplan.accuracy.engines import Engine
 from capplan.accuracy.measured import MeasuredRun
 
 _BISECTIONS = 6
@@ -59,11 +58,11 @@ def is_mlperf(run: MeasuredRun) -> bool:
     return re.search(r"MLPerf v\d", run.columns.get("notes", "")) is not None
 
 
-def tuned_settings(run: MeasuredRun, engine: Engine, vendor: str) -> TunedSettings | None:
+def tuned_settings(run: MeasuredRun, engine: str, vendor: str) -> TunedSettings | None:
     """Of a submission; None for other rows, and where nobody's configuration is known."""
     if not is_mlperf(run):
         return None
-    return {("tensorrt-llm", "NVIDIA"): _NVIDIA, ("vllm", "AMD"): _AMD}.get((engine.kind, vendor))
+    return {("tensorrt-llm", "NVIDIA"): _NVIDIA, ("vllm", "AMD"): _AMD}.get((engine, vendor))
 
 
 # mlcommons/inference_policies inference_rules.adoc, v4.1 to v5.1: TTFT and TPOT of the Server and

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from capplan.accuracy.settings import RunSettings
 from capplan.performance.calibration import UNCALIBRATED, Calibration
-from capplan.performance.engine_families import engine_overheads
+from capplan.performance.engine_families import engine_kernels, engine_overheads
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.overheads import EngineOverheads
@@ -97,6 +97,7 @@ def step_key(settings: RunSettings, engine: EngineOverheads) -> tuple[object, ..
         engine.cuda_graph_max_bs,
         engine.cuda_graph_sizes,
         engine.template_s,
+        engine.kernels,
         settings.moe_backend,
     )
 
@@ -110,10 +111,19 @@ def overheads_of(settings: RunSettings) -> EngineOverheads:
         version, variant = _LAST_CPP, engine.variant
     spec = engine_performance(engine.kind, version, engine.month, variant)
     found = engine_overheads(spec)
+    kernels = engine_kernels(
+        spec,
+        engine.version,
+        settings.hardware.vendor,
+        chunks_prefill=settings.chunked_prefill,
+        is_vendors_build=engine.is_vendors_build,
+    )
+    captured = settings.cuda_graph_max_bs
     return replace(
         found,
+        kernels=kernels,
         template_s=spec.template_s(version) if settings.chat_template else 0.0,
-        cuda_graph_max_bs=settings.cuda_graph_max_bs or found.cuda_graph_max_bs,
+        cuda_graph_max_bs=found.cuda_graph_max_bs if captured is None else captured,
         cuda_graph_sizes=settings.cuda_graph_sizes,
         expert_backends=_expert_families(settings.moe_backend) or found.expert_backends,
     )
@@ -135,6 +145,7 @@ def _step_model(
         dp=settings.dp,
         pp=settings.pp,
         fixed_factor=engine.fixed_factor,
+        engine=engine.kernels,
     )
     return StepModel(
         settings.model,

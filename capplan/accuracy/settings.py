@@ -28,6 +28,10 @@ _BENCH_MAX_NUM_TOKENS = 8192
 # Text Generation Inference: --max-batch-prefill-tokens.
 _TGI_PREFILL_TOKENS = 4096
 _TGI_NUM_SEQS = 4096  # --max-batch-size has no default: memory alone bounds the batch
+# vLLM V0: chunks of 512 tokens up to vllm-project/vllm#10544, and none on ROCm without being asked
+# for from vllm-project/vllm#11146 on; both are of 0.6.5.
+_V0_CHUNK_TOKENS = 512
+_V0_CHANGED = (0, 6, 5), "2024-12"
 _TRTLLM_FREE_FRACTION = 0.9
 _AUTO_READS_CHECKPOINT = (0, 13)  # by its source; older ones not looked at
 
@@ -88,11 +92,15 @@ class _Settings:
         self.hardware, self.hardware_id = found.spec, found.id
         self.engine = engine_of(run)
         self.profile = self.engine.profile
-        self.tuned = tuned_settings(run, self.engine, self.hardware.vendor)
+        self.tuned = tuned_settings(run, self.engine.kind, self.hardware.vendor)
         self.recipe = recipe_of(run)
         self.assumptions: list[Assumption] = []
         for note in (*self.named.notes, *self.engine.notes, *self.recipe.notes):
             self.assume("row", note, "the row")
+        if self.hardware.vendor == "AMD" and self.engine.scheduler == "vllm-v0":
+            # AMD's containers have tuned kernels; its rows seldom say that they ran in one.
+            own = self.engine.version is not None and not self.engine.is_vendors_build
+            self.assume("kernels", "of vLLM's own build" if own else "of AMD's build", "engine")
 
     def assume(self, what: str, value: str, column: str) -> None:
         self.assumptions.append(Assumption(what, value, column))
@@ -252,6 +260,8 @@ class _Settings:
         if self.engine.scheduler in ("tensorrt-llm", "tgi", "turbomind"):
             return bool(self.run.chunked_prefill) and self.engine.kind == "tensorrt-llm"
         default = self.profile.defaults.chunks_prefill(length)
+        if self.engine.scheduler == "vllm-v0" and self.hardware.vendor == "AMD":
+            default = default and not self.engine.is_since(*_V0_CHANGED)
         return self.or_default("chunked_prefill", self.run.chunked_prefill, default)
 
     def asynchronous(self) -> bool:
@@ -278,6 +288,8 @@ class _Settings:
             default = _TGI_PREFILL_TOKENS
         elif self.engine.scheduler == "vllm-v0" and not chunked:
             default = max(length, 2048)
+        elif self.engine.scheduler == "vllm-v0" and not self.engine.is_since(*_V0_CHANGED):
+            default = _V0_CHUNK_TOKENS
         if self.tuned is not None:
             default = self.tuned.max_num_batched_tokens
         tokens = self.or_default("max_num_batched_tokens", self.run.max_num_batched_tokens, default)

@@ -15,6 +15,7 @@ from capplan.performance.batch import WindowSums
 from capplan.performance.kernel_rates import AttentionRates
 from capplan.performance.work import WorkModel
 from capplan.specs.kv_cache import KvLayers, kv_layers
+from capplan.specs.mixers import Attention
 
 _NORM = 2.0  # decode attention: reading the cache against computing with it
 
@@ -64,6 +65,15 @@ def attention_costs(work: WorkModel, rates: AttentionRates, shares: int = 1) -> 
     return costs.result(shares)
 
 
+def _on_vector_units(layer: KvLayers, work: WorkModel, rates: AttentionRates) -> bool:
+    """Whether the engine's kernels let each query head of these layers read the cache by itself."""
+    mixer = work.model.mixers[layer.mixer]
+    if rates.decode_groups is None or not isinstance(mixer, Attention):
+        return False
+    kv_heads = max(1, mixer.num_kv_heads // work.tp)
+    return mixer.num_heads // work.tp // kv_heads not in rates.decode_groups
+
+
 class _Sums:
     def __init__(self) -> None:
         self.decode_position: dict[int | None, float] = defaultdict(float)
@@ -77,9 +87,9 @@ class _Sums:
         # The absorbed form multiplies as matrices: it runs at the prefill kernel's share of peak.
         decode_flop = work.mixer_flop(layer, 1.0, 0.0, absorbed=True)
         prefill_flop = work.mixer_flop(layer, 1.0, 0.0, absorbed=False)
-        read = smooth_max(
-            size / rates.decode_bytes_per_s, decode_flop / rates.prefill_flops_per_s, _NORM
-        )
+        on_vectors = _on_vector_units(layer, work, rates)
+        flops = rates.vector_flops_per_s if on_vectors else rates.decode_flops_per_s
+        read = smooth_max(size / rates.decode_bytes_per_s, decode_flop / flops, _NORM)
         self.decode_position[layer.attends] += num * read
         self.decode_sequence += num * size / rates.decode_bytes_per_s  # its own token, written
         self.prefill_position[layer.attends] += num * prefill_flop / rates.prefill_flops_per_s

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from capplan.formulas.number_formats import FORMATS
 from capplan.formulas.smooth import smooth_max
+from capplan.performance.overheads import PLAIN_KERNELS, EngineKernels
 from capplan.specs.architecture import ArchitectureSpec, KernelServing, ProductCurve
 from capplan.specs.hardware import HardwareSpec
 
@@ -50,6 +51,10 @@ class AttentionRates:
     state_bytes_per_s: float
     state_flops_per_s: float
     state_fixed_s: float
+    decode_flops_per_s: float  # with the query heads of a group together, as matrices
+    # Query heads in groups other than these each read the cache by themselves, on vector units.
+    decode_groups: tuple[int, ...] | None
+    vector_flops_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class KernelRates:
     # Of one's own servers, from a calibration: on all compute and on all traffic.
     compute_factor: float = 1.0
     bandwidth_factor: float = 1.0
+    engine: EngineKernels = PLAIN_KERNELS
 
     def product(self, number_format: str, compute: str) -> KernelRate:
         """Matrix products with weights of one format, computed in another."""
@@ -74,8 +80,8 @@ class KernelRates:
         share = self._measured_compute(number_format, compute, curve)
         streaming = self._measured_bandwidth(number_format, curve)
         return KernelRate(
-            self._flops(compute, _share(share, factor.compute)),
-            self._bandwidth(_share(streaming, factor.bandwidth)),
+            self._flops(compute, _share(share, factor.compute * self.engine.compute)),
+            self._bandwidth(_share(streaming, factor.bandwidth * self.engine.bandwidth)),
             curve.fixed * factor.fixed * self.fixed_factor,
             curve.norm,
         )
@@ -110,8 +116,8 @@ class KernelRates:
         curve = self.architecture.experts[family][name]
         factor = self.architecture.serving.experts.get(family, {}).get(name, _NO_CORRECTION)
         return KernelRate(
-            self._flops(compute, _share(curve.compute, factor.compute)),
-            self._bandwidth(_share(curve.bandwidth, factor.bandwidth)),
+            self._flops(compute, _share(curve.compute, factor.compute * self.engine.compute)),
+            self._bandwidth(_share(curve.bandwidth, factor.bandwidth * self.engine.bandwidth)),
             curve.fixed * factor.fixed * self.fixed_factor,
             curve.norm,
             curve.tile,
@@ -129,16 +135,22 @@ class KernelRates:
 
     def attention(self, compute: str) -> AttentionRates:
         curve, serving = self.architecture.attention, self.architecture.serving
-        fixed = serving.fixed * self.fixed_factor
+        engine, fixed = self.engine, serving.fixed * self.fixed_factor
+        streaming = _share(curve.bandwidth, serving.attention * engine.decode)
+        matrices = _share(curve.compute, serving.prefill)
+        peaks = self.hardware.compute.peak
         return AttentionRates(
-            decode_bytes_per_s=self._bandwidth(_share(curve.bandwidth, serving.attention)),
+            decode_bytes_per_s=self._bandwidth(streaming),
             decode_fixed_s=curve.decode_fixed * fixed,
-            prefill_flops_per_s=self._flops(compute, _share(curve.compute, serving.prefill)),
+            prefill_flops_per_s=self._flops(compute, _share(matrices, engine.prefill)),
             saturation_tokens=curve.saturation,
             prefill_fixed_s=curve.prefill_fixed * fixed,
             state_bytes_per_s=self._bandwidth(curve.state_bandwidth),
             state_flops_per_s=self._flops(compute, curve.state_compute),
             state_fixed_s=curve.state_fixed * fixed,
+            decode_flops_per_s=self._flops(compute, matrices),
+            decode_groups=engine.decode_groups,
+            vector_flops_per_s=curve.vector * peaks.get("fp32", self._peak(compute)),
         )
 
     def elementwise(self) -> KernelRate:

@@ -7,6 +7,27 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
+class EngineKernels:
+    """What the kernels of one code base reach: factors on the accelerator's figures, mostly 1.
+
+    ``decode_groups`` are the numbers of query heads to a KV head for which its decode attention
+    runs on tensor cores; for others every head reads the cache by itself, on vector units. None:
+    for all.
+    """
+
+    compute: float = 1.0  # of products
+    bandwidth: float = 1.0  # at which products stream weights
+    decode: float = 1.0  # bandwidth at which decode attention reads the cache
+    prefill: float = 1.0  # compute of prefill attention
+    latency: float = 1.0  # of collectives
+    link: float = 1.0
+    decode_groups: tuple[int, ...] | None = None
+
+
+PLAIN_KERNELS = EngineKernels()
+
+
+@dataclass(frozen=True, slots=True)
 class EngineOverheads:
     """One family of an engine; the fitted figures of its profile (docs/model.md).
 
@@ -34,6 +55,7 @@ class EngineOverheads:
     # Kernel families of routed experts by number format (or `default`), the preferred one first;
     # the first that the accelerator's generation has is taken.
     expert_backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kernels: EngineKernels = PLAIN_KERNELS
 
     def has_graph(self, num_decodes: float) -> bool:
         """Whether a step of so many decodes alone is replayed from a CUDA graph."""

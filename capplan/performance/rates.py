@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from capplan.errors import UnsupportedError
 from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
 from capplan.performance.kernel_rates import KernelRates
+from capplan.performance.overheads import PLAIN_KERNELS, EngineKernels
 from capplan.specs.architecture import ArchitectureSpec, Serving, architecture_of
 from capplan.specs.hardware import AllReduceMeasurement, HardwareSpec, Pcie
 
@@ -68,23 +69,24 @@ def derated_rates(
     dp: int = 1,
     pp: int = 1,
     fixed_factor: float = 1.0,
+    engine: EngineKernels = PLAIN_KERNELS,
 ) -> Rates:
     """Peaks, bandwidth and all-reduce as measured, here or on accelerators of its generation.
 
     Notes speak of ``used_format`` only.
     """
     architecture = architecture_of(hardware.architecture)
-    kernels = KernelRates(hardware, architecture, fixed_factor)
+    kernels = KernelRates(hardware, architecture, fixed_factor, engine=engine)
     notes = list(_unmeasured(hardware, architecture, used_format))
     all_reduce, note = _all_reduce(hardware, tp)
     if note:
         notes.append(note)
     return replace(
         reached(ideal_rates(hardware), kernels),
-        all_reduce=all_reduce,
+        all_reduce=_under(engine, all_reduce),
         notes=tuple(notes),
-        exchange=_all_reduce(hardware, tp * dp)[0] if dp > 1 else None,
-        hop=_all_reduce(hardware, 2)[0] if pp > 1 else None,
+        exchange=_under(engine, _all_reduce(hardware, tp * dp)[0]) if dp > 1 else None,
+        hop=_under(engine, _all_reduce(hardware, 2)[0]) if pp > 1 else None,
     )
 
 
@@ -129,6 +131,17 @@ def _served(rate: AllReduceRate, serving: Serving) -> AllReduceRate:
     """With the latency and bandwidth that running servers see."""
     return AllReduceRate(
         rate.latency_s * serving.latency, rate.bus_bandwidth_bytes_per_s * serving.link
+    )
+
+
+def _under(engine: EngineKernels, rate: AllReduceRate | None) -> AllReduceRate | None:
+    """By the collectives of an engine's own build."""
+    if rate is None or engine.latency == engine.link == 1.0:
+        return rate
+    return replace(
+        rate,
+        latency_s=rate.latency_s * engine.latency,
+        bus_bandwidth_bytes_per_s=rate.bus_bandwidth_bytes_per_s * engine.link,
     )
 
 

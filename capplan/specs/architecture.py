@@ -52,6 +52,8 @@ class AttentionCurve(Spec):
     compute: Fraction
     saturation: Figure
     prefill_fixed: Seconds
+    # Of the FP32 peak of vector units, for kernels in which each query head reads KV by itself.
+    vector: Fraction = 0.15
     state_bandwidth: Fraction  # of recurrent layers
     state_compute: Fraction
     state_fixed: Seconds

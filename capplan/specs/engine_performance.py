@@ -36,6 +36,27 @@ class ChatTemplates(Spec):
     request: Duration
 
 
+class KernelShares(Spec):
+    """What this code's kernels reach of the accelerator's figures, where that is something else.
+
+    Of the versions before ``before`` (of all, without it), on accelerators of ``vendor`` (of all).
+    Factors as in `performance.overheads.EngineKernels`. ``chunked_prefill`` is ``prefill`` of
+    prompts that are read in chunks.
+    """
+
+    vendor: Text | None = None
+    before: Version | None = None
+    compute: Factor = 1.0
+    bandwidth: Factor = 1.0
+    decode: Factor = 1.0
+    prefill: Factor = 1.0
+    chunked_prefill: Factor = 1.0
+    latency: Factor = 1.0
+    link: Factor = 1.0
+    decode_groups: tuple[CountOrZero, ...] | None = None
+    source: Text
+
+
 class EnginePerformance(Spec):
     """See `performance.overheads.EngineOverheads` for the terms."""
 
@@ -55,6 +76,7 @@ class EnginePerformance(Spec):
     chat_templates: ChatTemplates | None = None
     cuda_graph_max_bs: CountOrZero | None = None
     expert_backends: dict[Text, tuple[Text, ...]] = {}
+    kernels: tuple[KernelShares, ...] = ()  # the first that matches
     rows: CountOrZero = 0
     sources: Sources
     note: Text | None = None
