@@ -125,11 +125,11 @@ def test_an_eager_run_is_launched_layer_by_layer(tmp_path: Path) -> None:
 
 def test_loads_of_dstacks_scripts(tmp_path: Path) -> None:
     """A client for each replica; answers about sonnets end before the 150 tokens asked for."""
-    batch = {"workload": "offline-batch", "concurrency": "4", "num_prompts": "", "num_gpus": "8",
+    batch = {"workload": "offline-batch", "concurrency": "4", "num_prompts": "4", "num_gpus": "8",
              "tp": "4", "range_ratio": "", "dataset": "synthetic fixed"}  # fmt: skip
     noted = "two TP4 replicas each given batch_size prompts; already summed"
-    assert load_of(row(tmp_path, **batch, notes=noted)).concurrency == 8
-    assert load_of(row(tmp_path, **batch)).concurrency == 4
+    assert load_of(row(tmp_path, **batch, notes=noted)).num_requests == 8
+    assert load_of(row(tmp_path, **batch)).num_requests == 4
     burst = {"workload": "burst", "concurrency": "64", "num_prompts": "64", "dataset": "sonnet",
              "range_ratio": "", "isl": "81"}  # fmt: skip
     ended = [output for _, output in load_of(row(tmp_path, **burst, osl="60")).lengths()]

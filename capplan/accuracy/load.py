@@ -143,10 +143,8 @@ class _Load:
             batch = run.concurrency or run.num_prompts
             if batch is None:
                 raise UnsupportedError("`concurrency` (the batch) is not stated")
-            # dstack's scripts start a client for each replica.
-            if re.search(r"replicas each given batch_size prompts", run.columns.get("notes", "")):
-                batch *= max(1, (run.num_gpus or 1) // (run.tp or 1))
-            return "static" if run.workload == "static" else "burst", batch, math.inf
+            kind: Kind = "static" if run.workload == "static" else "burst"
+            return kind, batch * self.batches(), math.inf
         if run.workload == "closed":
             if run.concurrency is None:
                 raise UnsupportedError("`concurrency` is not stated")
@@ -169,9 +167,17 @@ class _Load:
             return "burst", 0, math.inf
         return "poisson" if run.workload == "poisson" else "constant-rate", 0, rate
 
+    def batches(self) -> int:
+        """dstack's scripts start a client with a batch of its own for each replica."""
+        run = self.run
+        if "replicas each given batch_size prompts" not in run.columns.get("notes", ""):
+            return 1
+        return max(1, (run.num_gpus or 1) // (run.tp or 1))
+
     def stated_requests(self) -> int | None:
         """Of one run: rows that pool several runs state the sum."""
         stated, of_run = self.run.num_prompts, _ONLINE_REQUESTS.get(self.run.dataset)
+        stated = stated and stated * self.batches()
         if stated is None or of_run is None or stated <= of_run:
             return stated
         self.assume("requests", f"{of_run}: the {stated} stated are of several runs", "num_prompts")
