@@ -56,14 +56,18 @@ def test_a_client_of_vllm_without_a_stated_seed_has_seed_0() -> None:
 
 
 def test_accelmark_draws_all_rates_and_runs_from_one_stream() -> None:
-    """loadgen.py: 5, 10, 25, ... requests/s, three runs of each; a gap before each request."""
+    """loadgen.py, suite A: 5, 25 and 100/s, three runs of each; a gap before each request."""
     rng = random.Random(42)
-    gaps = [[[rng.expovariate(rate) for _ in range(300)] for _ in range(3)] for rate in (5, 10, 25)]
-    arrivals = arrivals_of(_run(dataset="sharegpt_standard_v1"), 300, 25.0)
+    gaps = [[[rng.expovariate(rate) for _ in range(300)] for _ in range(3)] for rate in (5, 25)]
+    notes = "AccelMark suite A, max_model_len 4096"
+    run = _run(dataset="sharegpt_standard_v1", notes=notes)
+    arrivals = arrivals_of(run, 300, 25.0)
     assert arrivals is not None
     for draw in range(3):
-        assert arrivals(draw) == pytest.approx(np.cumsum(gaps[2][draw]), rel=1e-12)
-    assert arrivals_of(_run(dataset="sharegpt_standard_v1"), 300, 7.0) is None
+        assert arrivals(draw) == pytest.approx(np.cumsum(gaps[1][draw]), rel=1e-12)
+    assert arrivals_of(run, 300, 7.0) is None  # not a rate of this suite
+    other = _run(dataset="sharegpt_standard_v1", notes="AccelMark suite B")
+    assert arrivals_of(other, 300, 25.0) is None
 
 
 def test_the_emulated_run_lasts_as_long_as_the_clients() -> None:
@@ -105,3 +109,9 @@ def test_sonnets_have_one_length() -> None:
     assert set(sonnets.lengths()) == {(467, 256)}
     chats = load_of(_run(dataset=text, isl="202", osl="214", num_prompts="500"))
     assert len(set(chats.lengths())) > 100
+
+
+def test_prompts_that_are_cut_have_one_length() -> None:
+    """AccelMark's suite H: the last 10,000 tokens of each."""
+    load = load_of(_run(dataset="sharegpt_swa_v1", isl="", osl="256", notes="output cap 256"))
+    assert set(load.lengths()) == {(10_000, 256)}

@@ -34,9 +34,13 @@ _VLLM_DEFAULT_SEED = 0
 _ACCELMARK_SEED = 42
 # AccelMark's suite.json: rates in the order that they are run, and runs of each.
 _ACCELMARK_SUITES = {
-    "sharegpt_standard_v1": ((5.0, 10.0, 25.0, 50.0, 100.0), 3),
-    "sharegpt_longctx_v1": ((0.5, 1.0, 2.0), 2),
+    "A": ((5.0, 25.0, 100.0), 3),
+    "D": ((0.5, 1.0, 2.0), 2),
+    "F": ((2.0, 10.0, 40.0), 3),
+    "G": ((2.0, 10.0, 40.0), 3),
+    "H": ((5.0, 25.0, 100.0), 3),
 }
+_ACCELMARK_SUITE = re.compile(r"AccelMark suite ([A-Z])\b")
 _LEGACY_WORDS = 624
 
 
@@ -44,7 +48,7 @@ def arrivals_of(run: MeasuredRun, num_requests: int, rate_per_s: float) -> Arriv
     """None where the client's generator or its seed are not known."""
     if run.workload != "poisson":
         return None
-    suite = _ACCELMARK_SUITES.get(run.dataset)
+    suite = _suite(run)
     if suite is not None:
         rates, num_runs = suite
         if rate_per_s not in rates:
@@ -71,8 +75,13 @@ def vllm_seed(run: MeasuredRun) -> int | None:
 
 def num_runs_of(run: MeasuredRun) -> int | None:
     """Runs that a row of AccelMark pools."""
-    suite = _ACCELMARK_SUITES.get(run.dataset)
+    suite = _suite(run)
     return None if suite is None else suite[1]
+
+
+def _suite(run: MeasuredRun) -> tuple[tuple[float, ...], int] | None:
+    named = _ACCELMARK_SUITE.search(run.columns.get("notes", ""))
+    return _ACCELMARK_SUITES.get(named[1]) if named else None
 
 
 def _accelmark(

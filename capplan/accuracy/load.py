@@ -31,11 +31,14 @@ _MLPERF_REQUESTS = {"OpenOrca": 24_576, "MLPerf long-context": 8_313}
 _DRAWS = 3  # of a short open loop with random times
 _LLMPERF_REQUESTS = 150  # of its README's example
 # Where a source gives no lengths: 200 to 300 ShareGPT prompts of vLLM's benchmark scripts
-# (ionet, buildkite), and of a long-context set of the same harness as another row's.
+# (ionet, buildkite), and for AccelMark's sets those of other rows on the same prompts; short
+# prompts by the file's `input_tokens` and a chat template, whose answers are cut at 512.
 _SHAREGPT_TOKENS = (215.0, 214.0)
 _ACCELMARK_TOKENS = {
     "sharegpt_standard_v1": (255.0, 345.0),
     "sharegpt_longctx_v1": (28640.0, 256.0),
+    "sharegpt_edge_v1": (110.0, 300.0),
+    "sharegpt_swa_v1": (10000.0, 256.0),
 }
 # Requests of one online run, where several runs are pooled: at rates that servers keep up with,
 # runs of "200" long prompts end after 100 arrivals (the notes' elapsed time).

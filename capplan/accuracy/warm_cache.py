@@ -13,7 +13,8 @@ from capplan.accuracy.measured import MeasuredRun
 
 _SWEEP = re.compile(r"QPS run in the order ([\d.,]+\d) on one server")
 
-_SENT_AGAIN = ("sharegpt_standard_v1",)  # its long prompts push each other out of any cache
+# Its long prompts push each other out of any cache.
+_SENT_AGAIN = ("sharegpt_standard_v1", "sharegpt_edge_v1")
 _ONLINE = ("poisson", "closed")
 
 
