@@ -97,3 +97,8 @@ def test_vllm_keeps_its_own_defaults() -> None:
     settings = settings_of(_run(engine="vLLM", engine_version="0.12.0"))
     assert settings.cuda_graph_sizes == ()
     assert len({output for _, output in load_of(_run(engine="vLLM")).lengths()}) > 1
+
+
+def test_aiperf_measures_the_first_burst_genai_perf_does_not() -> None:
+    assert load_of(_run(dataset="AIPerf", notes="")).steady_from == 0
+    assert load_of(_run(dataset="GenAI-Perf", notes="")).steady_from == 40

@@ -21,7 +21,7 @@ from capplan.accuracy.measured import MeasuredRun
 
 Assume = Callable[[str, str, str], None]  # what, value, column
 
-STEADY_TOOLS = ("genai-perf", "aiperf", "perf_analyzer")
+STEADY_TOOLS = ("genai-perf", "perf_analyzer")
 _CHATS = ("sharegpt", "orca", "mlperf", "chat")
 _CHAT_CAP = 4.0  # of chats, times the mean: benchmarks cut both lengths
 # ray-project/llmperf README: 550 +- 150 prompt tokens, 150 +- 10 output tokens.

@@ -211,7 +211,11 @@ class _Load:
         return _MLPERF_S if self.mlperf_requests() else 0.0
 
     def steady_from(self, kind: Kind, concurrency: int) -> int:
-        """GenAI-Perf and AIPerf measure once the load is stable: the first burst is left out."""
+        """GenAI-Perf measures once the load is stable: the first burst is left out.
+
+        AIPerf ends its warm-up before the phase that it measures, which begins with all clients at
+        once (aiperf/timing, `warmup_request_count`).
+        """
         dataset = self.run.dataset.lower()
         if kind != "closed" or not any(tool in dataset for tool in STEADY_TOOLS):
             return 0
