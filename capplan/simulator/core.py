@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
 from collections.abc import Sequence as Items
-from heapq import heappop, heappush
+from heapq import heappop
 from math import ceil, inf
 
 from capplan.simulator.requests import Outcome
@@ -16,7 +16,7 @@ from capplan.simulator.scarce import scarce_pass
 from capplan.simulator.sequence import NO_STEP, Sequence, by_admission, steps_with_blocks
 from capplan.simulator.state import ReplicaState
 from capplan.simulator.step_time import ChunkSums
-from capplan.simulator.turnover import admission, departure
+from capplan.simulator.turnover import admission, departure, transition
 
 NOBODY: frozenset[Sequence] = frozenset()
 
@@ -37,7 +37,8 @@ class Replica(ReplicaState):
         config, cache, observers, is_open = self.config, self.cache, self.observers, self.is_open
         asynchronous, size, slots = config.async_scheduling, self.block_size, config.slots
         budget, longest = config.max_num_batched_tokens, config.max_model_len
-        windows, admit, release = self.windows, admission(self), departure(self)
+        windows, begin_decode = self.windows, transition(self)
+        admit, release = admission(self), departure(self)
         line, mixed = (windows or self.step_time).line, (windows or self.step_time).mixed
         running, waiting, in_prompt = self.running, self.waiting, self.in_prompt
         calendar, ending, opening = self.calendar, self.ending, self.opening
@@ -295,27 +296,10 @@ class Replica(ReplicaState):
                         if seq.admission <= sorted_in:
                             in_prompt.remove(seq)
                         fruitless = 0
-                        offset = seq.offset = seq.computed - step
-                        phase = seq.phase = -offset % size
-                        opening[phase] += 1
                         decodes += 1
                         computed += seq.computed
-                        seq.decode_since = step
-                        if windows:
-                            windows.add(seq, seq.computed)
-                        last = seq.last_step = step - 2 + seq.end - seq.outputs
-                        if last in ending:
-                            ending[last].append(seq)
-                        else:
-                            ending[last] = [seq]
-                            heappush(calendar, last)
-                            if last < next_last:
-                                next_last = last
-                        if not seq.outputs:
-                            seq.first_token_s = start
-                        if cache and cache.is_shared and seq.request.reused:
-                            self.continued[seq] = None
-                    sorted_in = self.num_admissions
+                        begin_decode(seq, step, start)
+                    next_last, sorted_in = calendar[0], self.num_admissions
                     if observers:
                         self.last_in_prompt = sorted_in
                     blocked = False

@@ -1,6 +1,6 @@
-"""Who comes into the running list and who leaves it: what happens once to every request.
+"""Who comes into the running list, who decodes from now on, who leaves: once to every request.
 
-Both are made as functions that hold on to what they need, for speed: they share the queues of the
+All are made as functions that hold on to what they need, for speed: they share the queues of the
 replica and hand the number of free blocks to and fro.
 """
 
@@ -14,6 +14,7 @@ from capplan.simulator.state import ReplicaState
 from capplan.simulator.step_time import ChunkSums
 
 Admit = Callable[[list[Sequence], list[ChunkSums], int, int, float, bool, int], tuple[int, int]]
+Begin = Callable[[Sequence, int, float], None]
 Release = Callable[[list[Sequence], int, int], int]
 
 
@@ -93,6 +94,28 @@ def admission(replica: ReplicaState) -> Admit:
         return budget, free
 
     return admit
+
+
+def transition(replica: ReplicaState) -> Begin:
+    """Lets a request whose prompt is computed go on by itself: from now on it is counted."""
+    cache, windows, size = replica.cache, replica.windows, replica.block_size
+    opening, ends_in = replica.opening, replica.ends_in
+
+    def begin(seq: Sequence, step: int, start: float) -> None:
+        """`step` is the number of the next pass, `start` when the first token is sampled."""
+        offset = seq.offset = seq.computed - step
+        phase = seq.phase = -offset % size
+        opening[phase] += 1
+        seq.decode_since = step
+        if windows:
+            windows.add(seq, seq.computed)
+        ends_in(step - 2 + seq.end - seq.outputs, seq)
+        if not seq.outputs:
+            seq.first_token_s = start
+        if cache and cache.is_shared and seq.request.reused:
+            replica.continued[seq] = None
+
+    return begin
 
 
 def departure(replica: ReplicaState) -> Release:
