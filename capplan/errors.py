@@ -43,6 +43,10 @@ class UnsupportedError(CapplanError):
     """This accelerator cannot do what was asked; in a comparison the others may."""
 
 
+# Of a file that cannot be written, whatever the reason.
+UNWRITABLE = "name a file in a folder that may be written to"
+
+
 def one_line(text: str, most: int) -> str:
     """``text`` cut to ``most`` characters, with `?` for what a terminal would obey.
 

@@ -117,7 +117,10 @@ def read_measured(path: Path) -> list[MeasuredRun]:
             f"cannot read `{path}`: {error.strerror or error}", hint="give a CSV file"
         ) from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise CapplanError(f"`{path}` is not a CSV file: {error}") from None
+        raise CapplanError(
+            f"`{path}` is not a CSV file: {error}",
+            hint="a header, then one row a measured run, as docs/accuracy.md describes them",
+        ) from None
     if not runs:
         raise CapplanError(f"`{path}` holds no rows", hint="one row a measured run")
     return runs
@@ -145,7 +148,11 @@ def _check_header(path: Path, names: object) -> None:
             )
     for name in columns:
         if columns.count(name) > 1:
-            raise CapplanError(f"column `{name}` stands twice", location=Location(str(path), 1, 1))
+            raise CapplanError(
+                f"column `{name}` stands twice",
+                location=Location(str(path), 1, 1),
+                hint="rename one of them",
+            )
 
 
 def _fault(path: Path, line: int, column: str, value: str, what: str) -> CapplanError:
@@ -169,6 +176,7 @@ class _Row:
             raise CapplanError(
                 "more cells than the header has columns",
                 location=Location(str(path), line, 1),
+                hint="put a cell that holds a comma between quotes",
             )
         self.cells = {name: (value or "").strip() for name, value in cells.items()}
 

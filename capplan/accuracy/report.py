@@ -20,7 +20,7 @@ from capplan.accuracy.score import (
     unpredicted,
     worst_pairs,
 )
-from capplan.errors import CapplanError, did_you_mean
+from capplan.errors import UNWRITABLE, CapplanError, did_you_mean
 from capplan.performance.bands import generation_of
 from capplan.results.accuracy import AccuracyResult, WorstRow
 from capplan.results.assumptions import Assumption
@@ -170,4 +170,6 @@ def write_predictions(predictions: Sequence[Prediction], path: Path) -> None:
                     shown = ["" if cell is None else f"{cell:.6g}" for cell in cells]
                     writer.writerow([found.id, *shown])
     except OSError as error:
-        raise CapplanError(f"`{path}` cannot be written: {error.strerror or error}") from None
+        raise CapplanError(
+            f"`{path}` cannot be written: {error.strerror or error}", hint=UNWRITABLE
+        ) from None

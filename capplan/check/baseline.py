@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from capplan.errors import CapplanError, Location
+from capplan.errors import UNWRITABLE, CapplanError, Location
 from capplan.results.check import Finding
 from capplan.specs.documents import read_text
 
@@ -26,7 +26,9 @@ def write_baseline(path: Path, findings: Iterable[Finding]) -> int:
     except OSError as error:
         reason = error.strerror or str(error)
         raise CapplanError(
-            f"the baseline cannot be written: {reason}", location=Location(str(path))
+            f"the baseline cannot be written: {reason}",
+            location=Location(str(path)),
+            hint=UNWRITABLE,
         ) from None
     return len(entries)
 

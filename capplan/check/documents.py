@@ -195,4 +195,8 @@ def unreadable(file: File) -> CapplanError | None:
     if file.fault is None or file.templated or not _SERVES.search(file.source.text):
         return None
     location = file.source.location(min(file.fault.offset, max(0, len(file.source.text) - 1)))
-    return CapplanError(f"this is not valid YAML: {file.fault.reason}", location=location)
+    return CapplanError(
+        f"this is not valid YAML: {file.fault.reason}",
+        location=location,
+        hint="mend it, or name it under `exclude` in .capplan.yaml",
+    )

@@ -49,7 +49,10 @@ def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int
     check_columns(runs, by)
     num_worst = inputs.count("--worst", options.worst, DEFAULT_WORST, None, least=0)
     if num_worst > MAX_WORST:
-        raise CapplanError(f"--worst: {num_worst:,} is more than {MAX_WORST:,}")
+        raise CapplanError(
+            f"--worst: {num_worst:,} is more than {MAX_WORST:,}",
+            hint="--predictions FILE.csv has every row",
+        )
     jobs = inputs.count("--jobs", options.jobs, 0, None) if options.jobs else None
     chosen = selected(runs, where)
     fitted = _calibration(options.calibration, inputs)

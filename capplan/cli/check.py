@@ -15,7 +15,7 @@ from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_ERROR, EXIT_FINE, EXIT_NO
 from capplan.cli.inputs import checked_name
 from capplan.cli.version import installed_version
-from capplan.errors import CapplanError, did_you_mean
+from capplan.errors import UNWRITABLE, CapplanError, did_you_mean
 from capplan.results.check import SEVERITIES, CheckInputs, CheckResult
 
 SCHEMA = "capplan.check/1"
@@ -95,6 +95,8 @@ def _verdict(
         env.stderr.write(f"error: {fault.message}\n")
         if fault.location is not None:
             env.stderr.write(f"  --> {fault.location}\n")
+        if fault.hint is not None:
+            env.stderr.write(f"hint: {fault.hint}\n")
     if faults:
         return EXIT_ERROR
     if not result.deployments and not result.changes and not options.allow_empty:
@@ -173,7 +175,7 @@ def _values(texts: list[str] | None) -> dict[str, str]:
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise CapplanError(f"--set: `{text[:60]}` is not NAME=VALUE")
+            raise CapplanError(f"--set: `{text[:60]}` is not NAME=VALUE", hint="as in --set TP=4")
         found[name.removeprefix(".")] = value
     return found
 
@@ -208,7 +210,7 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise CapplanError(f"{path} cannot be written: {reason}") from None
+        raise CapplanError(f"{path} cannot be written: {reason}", hint=UNWRITABLE) from None
 
 
 def _explain(rule: str | None) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from capplan import units
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
+from capplan.cli.inputs import checked_name
 from capplan.errors import CapplanError, QuantityError, did_you_mean, one_line
 from capplan.planner.emit.launch import READ_BYTES_PER_S, launch_of
 from capplan.planner.emit.names import Names
@@ -101,9 +102,7 @@ def answer(
 
 
 def _plan(file: str, variant: str | None) -> tuple[Plan, dict[str, Any]]:
-    if not file.strip() or "\0" in file:
-        raise CapplanError("the plan's name is empty")
-    plan, found = read_plan(Path(file))
+    plan, found = read_plan(Path(checked_name("PLAN", file)))
     if variant is not None:
         one = variant_named(variant, plan, found)
         plan, found = one.plan, one.document

@@ -30,5 +30,8 @@ def explained(context: typer.Context) -> int:
     form, as_json = texts.pop("form", None), bool(texts.pop("as_json", False))
     for option in ("plot", "emit"):
         if texts.get(option) is not None:
-            raise CapplanError(f"--{option} belongs to `capplan {name}`, not to its explanation")
+            raise CapplanError(
+                f"--{option} belongs to `capplan {name}`, not to its explanation",
+                hint=f"ask it without `explain`: capplan {name} ... --{option}",
+            )
     return explain(name, texts, form, as_json)

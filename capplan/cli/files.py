@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capplan.errors import CapplanError, Location
+from capplan.errors import UNWRITABLE, CapplanError, Location
 
 _LONGEST = 4096
 
@@ -27,4 +27,6 @@ def write_new(path: Path, text: str) -> None:
         raise CapplanError("the file exists", location=location, hint=hint) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise CapplanError(f"the file cannot be written: {reason}", location=location) from None
+        raise CapplanError(
+            f"the file cannot be written: {reason}", location=location, hint=UNWRITABLE
+        ) from None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from capplan import units
 from capplan.cli.gpus_asked import GpusOptions
-from capplan.cli.inputs import Inputs
+from capplan.cli.inputs import Inputs, checked_name
 from capplan.cli.traffic import TrafficOptions, folder_of, traffic_mapping, traffic_spec
 from capplan.errors import CapplanError
 from capplan.formulas.number_formats import FORMATS
@@ -35,9 +35,7 @@ def planned(options: GpusOptions, inputs: Inputs) -> Planned:
     plan: Plan | None = None
     document: Document | None = None
     if options.plan is not None:
-        if not options.plan.strip() or "\0" in options.plan:
-            raise CapplanError("--plan: the name is empty")
-        plan, document = read_plan(Path(options.plan))
+        plan, document = read_plan(Path(checked_name("--plan", options.plan)))
     asked = TrafficOptions(
         qps=options.qps,
         users=None,

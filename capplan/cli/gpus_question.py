@@ -149,7 +149,10 @@ def _mean_limits(limits: list[SloLimit], output_tokens: int) -> q.Limits:
 def _fleet(options: GpusOptions, inputs: Inputs) -> q.FleetSettings:
     given = options.replica_tokens_per_s
     if options.availability is not None and options.spares is not None:
-        raise CapplanError("--spares says nothing beside --availability, which finds them")
+        raise CapplanError(
+            "--spares says nothing beside --availability, which finds them",
+            hint="leave one of the two out",
+        )
     return q.FleetSettings(
         **_reliability(options, inputs),
         num_spares=inputs.count(

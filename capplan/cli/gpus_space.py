@@ -75,7 +75,9 @@ def _values(option: str, text: str | None) -> tuple[str, ...]:
     if len(parts) > MAX_VALUES:
         raise CapplanError(f"{option}: {len(parts):,} values are more than {MAX_VALUES}")
     if "" in parts:
-        raise CapplanError(f"{option}: `{text[:40]}` has an empty value")
+        raise CapplanError(
+            f"{option}: `{text[:40]}` has an empty value", hint="values stand between single commas"
+        )
     return parts
 
 
@@ -100,7 +102,9 @@ def growth_of(growth: str | None, horizon: str | None) -> Growth | None:
     """`20%/month` or `100%/year` over `6mo` or `2y`."""
     if growth is None:
         if horizon is not None:
-            raise CapplanError("--horizon says nothing without --growth")
+            raise CapplanError(
+                "--horizon says nothing without --growth", hint="as in --growth 20%/month"
+            )
         return None
     try:
         per_month = parse_growth(growth)

@@ -303,7 +303,7 @@ def on_off(value: bool) -> str:
 
 def checked_name(option: str, name: str) -> str:
     if not name.strip():
-        raise CapplanError(f"{option}: the name is empty")
+        raise CapplanError(f"{option}: the name is empty", hint="is a variable of the shell unset?")
     if len(name) > 4096 or "\0" in name:
         raise CapplanError(f"{option}: `{name[:40]!a}...` is not a name or a path")
     return name

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from capplan import units
 from capplan.cli.fleet import FleetOptions, fleet_of
-from capplan.cli.inputs import Inputs
+from capplan.cli.inputs import Inputs, checked_name
 from capplan.cli.options import picked
 from capplan.cli.serving import ServingOptions, assume_serving, replicas_of, serving_of
 from capplan.cli.traffic import (
@@ -118,11 +118,12 @@ def ask(texts: Mapping[str, Any], inputs: Inputs, *, users: int | None = None) -
 def _plan(file: str | None, variant: str | None) -> tuple[Plan | None, Document | None]:
     if file is None:
         if variant is not None:
-            raise CapplanError("--variant says nothing without --plan")
+            raise CapplanError(
+                "--variant says nothing without --plan",
+                hint="--plan FILE, a plan with `variants:`; `capplan examples list` names some",
+            )
         return None, None
-    if not file.strip() or "\0" in file:
-        raise CapplanError("--plan: the name is empty")
-    plan, document = read_plan(Path(file))
+    plan, document = read_plan(Path(checked_name("--plan", file)))
     if variant is None:
         return plan, document
     chosen = variant_named(variant, plan, document)

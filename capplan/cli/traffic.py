@@ -95,7 +95,9 @@ def _values(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
         number = inputs.whole("--users", users, least=1, most=1_000_000)
         found["closed_loop"] = {"users": number} | ({"think_time": think} if think else {})
     elif think is not None:
-        raise CapplanError("--think-time says nothing without --users")
+        raise CapplanError(
+            "--think-time says nothing without --users", hint="say how many with --users N"
+        )
     for name in ("num_requests", "seed"):
         if name in found:
             found[name] = inputs.whole(_FIELDS[name][1], found[name], least=int(name != "seed"))
@@ -106,7 +108,9 @@ def _values(options: TrafficOptions, inputs: Inputs) -> dict[str, Any]:
     if "trace" in found:
         found["trace"] = {"file": found["trace"]} | ({"skip_bad_rows": True} if skip else {})
     elif skip:
-        raise CapplanError("--skip-bad-rows says nothing without --trace")
+        raise CapplanError(
+            "--skip-bad-rows says nothing without --trace", hint="name the file with --trace FILE"
+        )
     return found
 
 

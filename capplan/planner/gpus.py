@@ -68,7 +68,8 @@ def plan(question: Question) -> GpusPlan:
     that does not divide, a format that the accelerator does not compute.
     """
     _check(question)
-    tps = [question.engine.tp] if question.engine.tp else _allowed(question)
+    tp = question.engine.tp
+    tps = [tp] if tp else allowed_tps(question.model, question.hardware)
     sizings = [size(Replica(question, tp)) for tp in tps]
     feasible = [sizing for sizing in sizings if sizing.bounds is not None]
     options = tuple(_option(question, sizing) for sizing in sizings)
@@ -90,13 +91,6 @@ def _check(question: Question) -> None:
         )
     if question.engine.tp:
         check_tp(model, question.hardware, question.engine.tp)
-
-
-def _allowed(question: Question) -> list[int]:
-    tps = allowed_tps(question.model, question.hardware)
-    if not tps:
-        raise CapplanError(f"no TP degree splits {question.model.name}")
-    return tps
 
 
 def _num_gpus(sizing: Sizing) -> int:

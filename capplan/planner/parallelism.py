@@ -84,9 +84,13 @@ def check_copies(model: ModelSpec, hardware: HardwareSpec, tp: int, dp: int, ep:
             hint=f"write ep: {tp * dp}",
         )
     if experts < tp * dp:
-        raise UnsupportedError(f"{experts} experts are fewer than the {tp * dp} ranks")
+        raise UnsupportedError(
+            f"{experts} experts are fewer than the {tp * dp} ranks", hint="lower tp or dp"
+        )
     if fault := link_fault(hardware, tp * dp):
-        raise UnsupportedError(f"tp {tp} x dp {dp} does not work: {fault}")
+        raise UnsupportedError(
+            f"tp {tp} x dp {dp} does not work: {fault}", hint="lower tp or dp, and add replicas"
+        )
 
 
 def num_experts(model: ModelSpec) -> int:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from capplan.errors import CapplanError, Location
+from capplan.errors import UNWRITABLE, CapplanError, Location
 
 
 def check_new_file(
@@ -31,7 +31,9 @@ def check_new_file(
                 hint="make it first, or name a file in another one",
             )
     except OSError as error:
-        raise CapplanError(f"cannot be written: {error.strerror}", location=location) from None
+        raise CapplanError(
+            f"cannot be written: {error.strerror}", location=location, hint=UNWRITABLE
+        ) from None
 
 
 @contextmanager
@@ -42,5 +44,5 @@ def writing(path: Path) -> Iterator[TextIO]:
             yield stream
     except OSError as error:
         raise CapplanError(
-            f"cannot be written: {error.strerror}", location=Location(str(path))
+            f"cannot be written: {error.strerror}", location=Location(str(path)), hint=UNWRITABLE
         ) from None

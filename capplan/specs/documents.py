@@ -94,7 +94,9 @@ def read_text(
     location = Location(str(path))
     try:
         if path.is_dir():
-            raise CapplanError("this is a folder, not a file", location=location)
+            raise CapplanError(
+                "this is a folder, not a file", location=location, hint="name a file in it"
+            )
         if not path.exists():
             raise CapplanError("there is no such file", location=location, hint="check the path")
         if not path.is_file():
@@ -114,7 +116,9 @@ def read_text(
         before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
         raise CapplanError(
-            "the file is not UTF-8 text", location=Location(str(path), line, column)
+            "the file is not UTF-8 text",
+            location=Location(str(path), line, column),
+            hint="save it as UTF-8",
         ) from None
     except (OSError, ValueError) as error:
         # ValueError: a NUL in the name.
@@ -166,7 +170,9 @@ def read_json(path: Path) -> Document:
             counts = Counter(key for key, _ in pairs)
             twice = next(key for key, count in counts.items() if count > 1)
             location = _location(file, _second(Document(file, text, None).root, twice))
-            raise CapplanError(f"the key `{twice}` stands twice", location=location)
+            raise CapplanError(
+                f"the key `{twice}` stands twice", location=location, hint="leave one of them out"
+            )
         return found
 
     try:
@@ -234,7 +240,9 @@ def _check_shape(text: str, file: str) -> None:
             num_aliases += isinstance(event, yaml.AliasEvent)
             depth += isinstance(event, yaml.CollectionStartEvent)
             if getattr(event, "tag", None):
-                fault = CapplanError("tags (`!...`) are not supported")
+                fault = CapplanError(
+                    "tags (`!...`) are not supported", hint="write the value itself"
+                )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.DocumentStartEvent):

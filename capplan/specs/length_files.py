@@ -57,7 +57,11 @@ def read_length_file(file: LengthFile, folder: Path = Path()) -> Lengths:
     cells = _column(content, str(path), file.column) if file.column else _lines(content)
     lengths = tuple(_numbers(cells, str(path)))
     if not lengths:
-        raise CapplanError("the file holds no length", location=Location(str(path)))
+        raise CapplanError(
+            "the file holds no length",
+            location=Location(str(path)),
+            hint="one number a line, or a CSV file and its column: @lengths.csv:prompt",
+        )
     return Lengths(file.text, Empirical(lengths))
 
 

@@ -232,7 +232,9 @@ def _distribution(text: str, name: str, rest: str) -> Lengths:
         low, high = _pair(name, rest, "-")
         first, last = parse_tokens(low, positive=True), parse_tokens(high, positive=True)
         if last < first:
-            raise QuantityError(f"`uniform:{first}-{last}` runs backwards")
+            raise QuantityError(
+                f"`uniform:{first}-{last}` runs backwards", hint=f"write uniform:{last}-{first}"
+            )
         return Lengths(text, Uniform(first, last))
     middle, second = _pair(name, rest, "±" if "±" in rest else ",")
     if name == "range":
@@ -266,7 +268,9 @@ def _cut(text: str) -> tuple[int, int]:
     least = parse_tokens(low, positive=True) if low.strip() else 1
     most = parse_tokens(high, positive=True) if high.strip() else MAX_TOKENS
     if most < least:
-        raise QuantityError(f"the cut `{text[:40]}` runs backwards")
+        raise QuantityError(
+            f"the cut `{text[:40]}` runs backwards", hint=f"write {high.strip()}-{low.strip()}"
+        )
     return least, most
 
 

@@ -104,7 +104,7 @@ def parse_pauses(text: str) -> Pauses:
         return Pauses(text, "lognormal", mean_s, parse_variation(second))
     low, high = _pause(first), _pause(second, positive=True)
     if high < low:
-        raise QuantityError(f"`{text[:40]}` runs backwards")
+        raise QuantityError(f"`{text[:40]}` runs backwards", hint="the shorter pause stands first")
     return Pauses(text, "uniform", low, high)
 
 

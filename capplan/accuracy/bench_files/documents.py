@@ -51,7 +51,7 @@ def json_documents(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         found.append((text.count("\n", 0, position) + 1, document))
         position = end
     if not found:
-        raise CapplanError(f"`{path}` is empty")
+        raise CapplanError(f"`{path}` is empty", hint="the run may have ended before it wrote")
     for line, document in found:
         yield ("" if len(found) == 1 else f"line {line}"), document
 

@@ -149,7 +149,8 @@ def _candidate(
     if config.max_model_len < question.workload.context_tokens:
         raise CapplanError(
             f"the KV pool holds {config.max_model_len:,} tokens of one request, which has "
-            f"{question.workload.context_tokens:,}"
+            f"{question.workload.context_tokens:,}",
+            hint="more GPUs a replica (--tp), --kv-dtype fp8, or shorter requests",
         )
     serving.steps  # noqa: B018 (raises where the accelerator does not compute the format)
     engine = replace(

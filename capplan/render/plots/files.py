@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from capplan.errors import CapplanError, Location
+from capplan.errors import UNWRITABLE, CapplanError, Location
 from capplan.render.new_file import check_new_file
 from capplan.render.plots.chart import Plot
 from capplan.render.plots.matplot import COLOURS, drawn
@@ -41,7 +41,9 @@ def write(plots: Sequence[Plot], path: Path) -> None:
             figure.savefig(path, dpi=PNG_DPI, metadata=metadata)
         except OSError as error:
             raise CapplanError(
-                f"cannot be written: {error.strerror}", location=Location(str(path))
+                f"cannot be written: {error.strerror}",
+                location=Location(str(path)),
+                hint=UNWRITABLE,
             ) from None
 
 

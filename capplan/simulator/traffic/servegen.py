@@ -55,7 +55,11 @@ class ClientRates:
             for name in chosen
         }
         if not any(w.rate_per_s for windows in self._clients.values() for w in windows):
-            raise CapplanError("no client sends anything", location=Location(str(path)))
+            raise CapplanError(
+                "no client sends anything",
+                location=Location(str(path)),
+                hint="choose other `clients`, or an earlier `start_at`",
+            )
 
     def mean_over(self, duration_s: float | None) -> float:
         """Of all clients together, over this time or to the end of the file."""
@@ -135,7 +139,11 @@ def _read(path: Path) -> dict[str, list[Window]]:
         known = starts.setdefault(cells[0], [])
         window = _window(cells, place)
         if known and window[0] <= known[-1][0]:
-            raise CapplanError("the windows of this client run backwards", location=place)
+            raise CapplanError(
+                "the windows of this client run backwards",
+                location=place,
+                hint="sort its rows by their start",
+            )
         known.append(window)
     if not starts:
         raise CapplanError("the file holds no rates", location=Location(str(path)))

@@ -33,7 +33,11 @@ def opened(path: Path) -> Iterator[TextIO]:
             raw.seek(0)
             stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
             if b"\0" in stream.read(4096):
-                raise CapplanError("this is not a text file in UTF-8", location=location)
+                raise CapplanError(
+                    "this is not a text file in UTF-8",
+                    location=location,
+                    hint="traces are CSV, JSON or JSON lines, as they are or compressed by gzip",
+                )
             stream.seek(0)
             # utf-8-sig: Windows editors put a byte-order mark first.
             yield TextIOWrapper(stream, encoding="utf-8-sig", errors="replace")

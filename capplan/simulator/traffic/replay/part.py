@@ -120,7 +120,9 @@ class ReplayPart:
         if not number:
             start = format_duration(self.trace.start)
             problem = f"no request of the file lies in the window that starts at {start}"
-            raise CapplanError(problem, location=Location(file))
+            raise CapplanError(
+                problem, location=Location(file), hint="start earlier, or leave `start` out"
+            )
 
     def _endless(self) -> Iterator[Row]:
         """Rows without regard to their times; from the beginning again while more are wanted."""

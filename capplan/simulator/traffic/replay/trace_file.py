@@ -125,7 +125,11 @@ class TraceFile:
             if not self._trace.skip_bad_rows:
                 place = Location(str(self.path), number)
                 raise CapplanError(entry.message, hint=entry.hint, location=place)
-        raise CapplanError("the file holds no request", location=Location(str(self.path), 1))
+        raise CapplanError(
+            "the file holds no request",
+            location=Location(str(self.path), 1),
+            hint="one JSON object a request: docs/traffic.md has the formats",
+        )
 
     def _recognise_fields(
         self, names: Iterable[str], first: Mapping[str, object], line: int
