@@ -10,16 +10,17 @@ from dataclasses import dataclass, replace
 from capplan.accuracy.client import Client, Timings
 from capplan.accuracy.client_metrics import client_metrics, mean, static_metrics
 from capplan.accuracy.load import Load
-from capplan.accuracy.mlperf import LatencyLimits, bisect_rate
+from capplan.accuracy.mlperf import LatencyLimits, highest_rate
 from capplan.accuracy.scheduler import make_loop
 from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings
 from capplan.accuracy.step_record import StepRecord
-from capplan.accuracy.utilisation import capacity_per_s
+from capplan.accuracy.utilisation import capacity_per_s, held_requests
 
 # Of a benchmark that goes on for a time: a bound that no row of the table reaches.
 _MOST_BURST_REQUESTS = 30_000
-_TRIAL_REQUESTS = 4000  # of a run that only has to show whether limits hold
+# Requests of a run within limits: generations of the batch, of which the first fills it.
+_LIMITED_GENERATIONS, _LEAST_LIMITED, _MOST_LIMITED = 10, 2000, 12_000
 _OPEN = ("poisson", "constant-rate")
 _FEW_REQUESTS = 500
 
@@ -38,7 +39,7 @@ def emulate(
 ) -> Emulated:
     """One row through the loop; ``record`` collects its steps (of one replica)."""
     replicas = settings.num_replicas
-    share = _of_replica(load, replicas)
+    share = of_replica(load, replicas)
     if load.limits is not None:
         share = _at_limits(settings, share, load.limits, server)
     if record is None and share.num_requests <= _FEW_REQUESTS and load.kind in _OPEN:
@@ -59,15 +60,18 @@ def emulate(
 
 def _at_limits(settings: RunSettings, share: Load, limits: LatencyLimits, server: Server) -> Load:
     """The load of one replica at the highest rate that keeps the limits."""
-    trial = replace(share, num_requests=min(share.num_requests, _TRIAL_REQUESTS))
+    generations = math.ceil(_LIMITED_GENERATIONS * held_requests(settings, share, server))
+    num = max(_LEAST_LIMITED, min(generations, _MOST_LIMITED))
+
+    def at(rate_per_s: float) -> Load:
+        whole = round(share.least_duration_s * rate_per_s)
+        return replace(share, rate_per_s=rate_per_s, num_requests=max(1, min(num, whole)))
 
     def passes(rate_per_s: float) -> bool:
-        lengths, timings = _run(settings, replace(trial, rate_per_s=rate_per_s), server, None)
+        lengths, timings = _run(settings, at(rate_per_s), server, None)
         return limits.met_by(client_metrics(timings, lengths, 1))
 
-    rate = bisect_rate(capacity_per_s(settings, share, server), passes)
-    num = max(1, round(share.least_duration_s * rate))
-    return replace(share, rate_per_s=rate, num_requests=num)
+    return at(highest_rate(capacity_per_s(settings, share, server), passes))
 
 
 def _mean_of_seeds(settings: RunSettings, share: Load, server: Server) -> Emulated:
@@ -107,24 +111,35 @@ def _run(
     if load.kind == "closed":
         timings = client.run_closed(loop, load.concurrency)
     else:
-        timings = client.run_open(loop, [start + when for when in _arrivals(load, seed)])
+        timings = client.run_open(loop, [start + when for when in arrivals_of(load, seed)])
     if record is not None:
         record.weigh(timings, lengths)
     return lengths, timings
 
 
-def _of_replica(load: Load, replicas: int) -> Load:
-    """The load of one of several replicas: clients and rates are shared out evenly."""
+def of_replica(load: Load, replicas: int) -> Load:
+    """The load of one of several replicas: clients and rates are shared out evenly.
+
+    MLPerf's harnesses give a request to the replica with the fewest (NVIDIA's `load_balancing`), so
+    that each sees about every n-th arrival: far fewer at once than of a stream of its own.
+    """
     num = max(1, math.ceil(load.num_requests / replicas))
     rate = load.rate_per_s / replicas
     concurrency = math.ceil(load.concurrency / replicas) if load.concurrency else 0
     arrivals = load.arrivals if replicas == 1 else None
+    dealt = replicas if load.limits is not None else 1
     return replace(
-        load, num_requests=num, rate_per_s=rate, concurrency=concurrency, arrivals=arrivals
+        load,
+        num_requests=num,
+        rate_per_s=rate,
+        concurrency=concurrency,
+        arrivals=arrivals,
+        dealt=dealt,
     )
 
 
-def _arrivals(load: Load, seed: int) -> list[float]:
+def arrivals_of(load: Load, seed: int) -> list[float]:
+    """When requests are sent, in s from the start."""
     if load.kind == "constant-rate":
         return [index / load.rate_per_s for index in range(load.num_requests)]
     if load.kind != "poisson":
@@ -134,5 +149,5 @@ def _arrivals(load: Load, seed: int) -> list[float]:
     rng, now, times = random.Random(f"{seed} arrivals"), 0.0, []
     for _ in range(load.num_requests):
         times.append(now)
-        now += rng.expovariate(load.rate_per_s)
+        now += sum(rng.expovariate(load.rate_per_s * load.dealt) for _ in range(load.dealt))
     return times

@@ -65,6 +65,7 @@ class Load:
     arrivals: Arrivals | None  # the client's own, where its generator and seed are known
     num_draws: int  # of a short open loop, whose metrics are the mean over them
     by_http: bool  # to a server, not by a call in its process
+    dealt: int  # replicas that take the requests of one stream in turn
     assumptions: tuple[Assumption, ...]
 
     def lengths(self, seed: int = 0) -> list[tuple[int, int]]:
@@ -115,6 +116,7 @@ class _Load:
             arrivals=self.client_arrivals(num, rate),
             num_draws=num_runs_of(self.run) or _DRAWS,
             by_http=self.by_http(),
+            dealt=1,
             assumptions=tuple(self.assumptions),
         )
 

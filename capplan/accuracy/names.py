@@ -66,7 +66,14 @@ class NamedModel:
 
 
 def hardware_of(run: MeasuredRun) -> Found[HardwareSpec]:
-    """The accelerator; raises CapplanError where the catalogue has none of that name."""
+    """The accelerator; raises CapplanError where the catalogue has none of that name.
+
+    Where notes give its memory with its name (MLPerf's systems: GH200-144GB), of that size.
+    """
+    notes = run.columns.get("notes", "")
+    sized = re.search(rf"(?<![A-Za-z]){re.escape(run.gpu)}[-_ ]\d+GB", notes)
+    if sized and (stem := known_names("hardware").get(normalised_name(sized[0]))):
+        return load_hardware(stem)
     return _hardware(run.gpu, places("hardware"))
 
 

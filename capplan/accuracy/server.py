@@ -17,6 +17,7 @@ from capplan.specs.engine_performance import engine_performance
 
 _RAISED_SHARE = 0.95  # as vLLM's documents and recipes raise it
 _LAST_CPP = (0, 20)  # of TensorRT-LLM: later ones run on PyTorch
+_FIRST_MULTI_STEP = (0, 6)  # of vLLM, which prepared every step by itself before
 _EXPERT_FAMILIES = {
     "marlin": "marlin",
     "cutlass": "cutlass",
@@ -94,6 +95,7 @@ def step_key(settings: RunSettings, engine: EngineOverheads) -> tuple[object, ..
         settings.dtype,
         settings.kv_dtype,
         engine.name,
+        engine.step_s,
         engine.cuda_graph_max_bs,
         engine.cuda_graph_sizes,
         engine.template_s,
@@ -118,15 +120,26 @@ def overheads_of(settings: RunSettings) -> EngineOverheads:
         chunks_prefill=settings.chunked_prefill,
         is_vendors_build=engine.is_vendors_build,
     )
+    steps = _steps_of_a_group(settings)
     captured = settings.cuda_graph_max_bs
     return replace(
         found,
         kernels=kernels,
+        step_s=found.step_s / steps,
+        sequence_s=found.sequence_s / steps,
         template_s=spec.template_s(version) if settings.chat_template else 0.0,
         cuda_graph_max_bs=found.cuda_graph_max_bs if captured is None else captured,
         cuda_graph_sizes=settings.cuda_graph_sizes,
         expert_backends=_expert_families(settings.moe_backend) or found.expert_backends,
     )
+
+
+def _steps_of_a_group(settings: RunSettings) -> int:
+    """Decode steps that vLLM V0 prepares inputs and collects outputs for at once (from 0.6 on)."""
+    version = settings.engine.version
+    if settings.engine.scheduler != "vllm-v0" or version is None or version < _FIRST_MULTI_STEP:
+        return 1
+    return settings.num_scheduler_steps
 
 
 def _expert_families(backend: str) -> dict[str, tuple[str, ...]]:

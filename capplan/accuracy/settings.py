@@ -11,7 +11,7 @@ from capplan.accuracy.aiconfigurator import recipe_of
 from capplan.accuracy.endpoint import renders_template
 from capplan.accuracy.engines import Engine, engine_of
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.mlperf import tuned_settings
+from capplan.accuracy.mlperf_settings import tuning_of, with_degrees
 from capplan.accuracy.names import NamedModel, hardware_of, model_of
 from capplan.accuracy.parallelism import Degrees, Parallelism
 from capplan.formulas.number_formats import FORMATS
@@ -92,9 +92,14 @@ class _Settings:
         self.hardware, self.hardware_id = found.spec, found.id
         self.engine = engine_of(run)
         self.profile = self.engine.profile
-        self.tuned = tuned_settings(run, self.engine.kind, self.hardware.vendor)
         self.recipe = recipe_of(run)
         self.assumptions: list[Assumption] = []
+        self.tuned = tuning_of(run, self.engine.kind, self.hardware)
+        if self.tuned is not None:
+            self.run = with_degrees(run, self.tuned)
+        if self.run is not run:
+            what = f"tp {self.run.tp}, pp {self.run.pp}, as submitters of its round configure it"
+            self.assume("parallelism", what, "tp")
         for note in (*self.named.notes, *self.engine.notes, *self.recipe.notes):
             self.assume("row", note, "the row")
         if self.hardware.vendor == "AMD" and self.engine.scheduler == "vllm-v0":
