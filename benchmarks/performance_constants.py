@@ -91,12 +91,13 @@ def _write_engine(path: Path, world: World, rows: Sequence[Row]) -> int:
         "sequence": f"{found.sequence_s * 1e6:.3g} us",
         "launch_per_layer": f"{found.launch_s_per_layer * 1e3:.3g} ms",
         "fixed_factor": f"{found.fixed_factor:.3g}",
+        "latency_factor": f"{found.latency_factor:.3g}",
         "front_end": f"{found.front_end_s * 1e3:.3g} ms",
         "prompt_token": f"{found.prompt_token_s * 1e6:.3g} us",
         "rows": str(Counter(row.owners.eng for row in rows)[spec.name]),
     }
     for field, value in figures.items():
-        if field == "fixed_factor" and "." not in value:
+        if field.endswith("_factor") and "." not in value:
             value += ".0"
         line = f"{field}: {value}"
         if re.search(rf"^{field}: ", text, re.M):

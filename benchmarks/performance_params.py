@@ -13,8 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from capplan.accuracy.settings import RunSettings
-from capplan.performance.kernel_rates import KernelRates, curve_name
+from capplan.performance.kernel_rates import KernelRates
 from capplan.performance.overheads import EngineOverheads
+from capplan.performance.products import expert_families
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
 from capplan.specs.architecture import ArchitectureSpec, KernelServing, Serving, architecture_of
@@ -38,7 +39,7 @@ OWN = {
     "arch": {"link": 0.15},
     "moe": {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35},
     "fmt": {"compute": 0.12, "bandwidth": 0.06},
-    "eng": {"step": 0.35, "sequence": 0.4, "front_end": 0.35},
+    "eng": {"step": 0.35, "sequence": 0.4, "front_end": 0.35, "latency_factor": 0.4},
 }
 LINK = 0.8  # of the bus bandwidth of the largest messages
 # First guesses for an engine family: step ms, sequence us, launch a layer ms, front end ms.
@@ -121,6 +122,7 @@ class World:
             sequence_s=sequence_us * 1e-6 * factor("sequence"),
             launch_s_per_layer=launch_ms * 1e-3 * factor("launch_per_layer"),
             fixed_factor=factor("fixed_factor"),
+            latency_factor=factor("latency_factor"),
             front_end_s=front_end_ms * 1e-3 * factor("front_end"),
             prompt_token_s=PROMPT_TOKEN_US * 1e-6 * factor("prompt_token"),
         )
@@ -133,7 +135,8 @@ class World:
         new = self.architecture(own)
         rates = derated_rates(
             hardware, settings.tp, dp=settings.dp, pp=settings.pp,
-            fixed_factor=engine.fixed_factor, engine=engine.kernels,
+            fixed_factor=engine.fixed_factor, latency_factor=engine.latency_factor,
+            engine=engine.kernels,
         )  # fmt: skip
         slower = new.serving.latency / own.serving.latency
         wider = new.serving.link / own.serving.link
@@ -172,8 +175,7 @@ def owners_of(settings: RunSettings, overheads: EngineOverheads) -> Owners:
     moe = None
     if experts:
         stored = tensor_format(experts[0], settings.model, settings.dtype)
-        backends = overheads.expert_backends
-        families = backends.get(curve_name(stored)) or backends.get("default", ())
+        families = expert_families(overheads.expert_backends, stored)
         moe = (spec.name, *kernels.expert_curve(families, stored))
     stored = tensor_format(dense[-1], settings.model, settings.dtype)
     return Owners(spec.name, overheads.name, (spec.name, kernels.product_curve(stored)), moe)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from dataclasses import fields
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capplan.formulas.attention import context_reads
-from capplan.formulas.moe import distinct_experts
+from capplan.formulas.moe import distinct_experts, fullest_rank
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.batch import Batch, Chunk
 from capplan.performance.rates import derated_rates, ideal_rates
@@ -206,3 +208,40 @@ def test_experts_touched(num_experts: int, chosen: int, tokens: float) -> None:
     assert distinct_experts(num_experts, chosen, 2 * tokens) >= touched * 0.999
     # Uneven routing never reads more than even routing.
     assert touched <= num_experts * (1 - (1 - chosen / num_experts) ** tokens) * 1.001
+
+
+@given(
+    st.sampled_from([32, 64, 128, 256]),
+    st.integers(1, 8),
+    st.floats(1, 20_000),
+    st.sampled_from([2, 4, 8]),
+)
+def test_the_fullest_rank_has_more_than_the_mean_and_not_all(
+    num_experts: int, chosen: int, tokens: float, ranks: int
+) -> None:
+    touched, rows = fullest_rank(num_experts, chosen, tokens, ranks)
+    mean = distinct_experts(num_experts, chosen, tokens) / ranks
+    assert mean * 0.999 <= touched <= num_experts / ranks * 1.001
+    assert chosen * tokens / ranks < rows
+
+
+@pytest.mark.parametrize("tokens", [4, 16, 256])
+def test_the_fullest_rank_is_that_of_drawn_routings(tokens: int) -> None:
+    """128 experts on 8 ranks, four for each token by popularities with an exponential's spread."""
+    rng = random.Random(f"routing {tokens}")
+    found = []
+    for _ in range(300):
+        popularity = [rng.expovariate(1.0) for _ in range(128)]
+        hits = [0] * 128
+        for _ in range(tokens):
+            # The four largest of u^(1/p): drawn by popularity without replacement.
+            keys = sorted(range(128), key=lambda i: math.log(rng.random()) / popularity[i])
+            for expert in keys[-4:]:
+                hits[expert] += 1
+        by_rank = [hits[at : at + 16] for at in range(0, 128, 16)]
+        found.append(
+            (max(sum(map(bool, rank)) for rank in by_rank), max(sum(rank) for rank in by_rank))
+        )
+    touched, rows = fullest_rank(128, 4, tokens, 8)
+    assert touched == pytest.approx(sum(t for t, _ in found) / 300, rel=0.1)
+    assert rows == pytest.approx(sum(r for _, r in found) / 300, rel=0.1)

@@ -12,6 +12,7 @@ from capplan.errors import UnsupportedError
 from capplan.performance.batch import Batch, Chunk
 from capplan.performance.engine_families import engine_overheads
 from capplan.performance.kernel_rates import MOST_FRACTION, KernelRates
+from capplan.performance.products import expert_families
 from capplan.performance.rates import beyond_measured, derated_rates
 from capplan.performance.step import StepModel
 from capplan.specs.architecture import FOLDER, architecture_of, load_architecture
@@ -173,6 +174,35 @@ def test_versions_find_their_family() -> None:
     assert engine_performance("tensorrt-llm", None, "2024-08").first is None
     assert engine_performance("tensorrt-llm", (0, 17), variant="triton").variant == "triton"
     assert engine_performance("new-engine") == engine_performance("vllm")
+
+
+def test_asynchronous_scheduling_has_the_times_of_a_family_that_does_it() -> None:
+    """InferenceX's recipes of 2025 set `async-scheduling: true` on vLLM 0.11."""
+    told = engine_performance("vllm", (0, 11), asynchronous=True)
+    assert told == engine_performance("vllm", (0, 12))
+    assert engine_performance("vllm", None, "2025-10", asynchronous=True) == told
+    assert engine_performance("vllm", (0, 11), asynchronous=False).name.startswith("vLLM 0.8")
+    assert engine_performance("vllm", (0, 6), asynchronous=True).name.startswith("vLLM 0.1")
+    assert engine_performance("sglang", asynchronous=True).engine == "sglang"
+
+
+def test_experts_run_on_the_kernels_of_their_format() -> None:
+    """vLLM has FlashInfer's kernels for MXFP4 on Blackwell, and Marlin's for INT4 everywhere."""
+    blackwell = KernelRates(HARDWARE["b200-sxm-180gb"], load_architecture("blackwell"))
+    backends = engine_performance("vllm").expert_backends
+    found = {
+        name: blackwell.expert_curve(expert_families(backends, name), name)[0]
+        for name in ("mxfp4", "int4-group32", "nvfp4")
+    }
+    assert found == {"mxfp4": "trtllm-gen", "int4-group32": "marlin", "nvfp4": "trtllm-gen"}
+
+
+def test_an_engine_shortens_collectives() -> None:
+    usual, fused = derated_rates(H100, 8), derated_rates(H100, 8, latency_factor=0.5)
+    assert usual.all_reduce is not None
+    assert fused.all_reduce is not None
+    assert fused.all_reduce.latency_s == pytest.approx(usual.all_reduce.latency_s / 2)
+    assert fused.all_reduce.bus_bandwidth_bytes_per_s == usual.all_reduce.bus_bandwidth_bytes_per_s
 
 
 def test_beyond_what_was_measured_is_said() -> None:

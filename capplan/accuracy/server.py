@@ -111,7 +111,9 @@ def overheads_of(settings: RunSettings) -> EngineOverheads:
     if engine.kind == "tensorrt-llm" and not engine.is_pytorch:
         # Foreign version numbers (NIM's, TensorRT's) say nothing about the backend.
         version, variant = _LAST_CPP, engine.variant
-    spec = engine_performance(engine.kind, version, engine.month, variant)
+    spec = engine_performance(
+        engine.kind, version, engine.month, variant, asynchronous=settings.async_scheduling
+    )
     found = engine_overheads(spec)
     kernels = engine_kernels(
         spec,
@@ -158,6 +160,7 @@ def _step_model(
         dp=settings.dp,
         pp=settings.pp,
         fixed_factor=engine.fixed_factor,
+        latency_factor=engine.latency_factor,
         engine=engine.kernels,
     )
     return StepModel(

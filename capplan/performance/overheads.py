@@ -42,6 +42,8 @@ class EngineOverheads:
     sequence_s: float = 0.0
     launch_s_per_layer: float = 0.0
     fixed_factor: float = 1.0  # of what each kernel takes besides its work
+    # Of the latency of collectives: engines differ in the kernel, and in what is fused with it.
+    latency_factor: float = 1.0
     front_end_s: float = 0.0  # HTTP, tokenizer, detokenizer: once a request, before its first token
     prompt_token_s: float = 0.0  # the same for each token of the prompt
     # Of `front_end_s`, what the one process that takes requests in works for each: requests that
@@ -52,8 +54,9 @@ class EngineOverheads:
     cuda_graph_max_bs: int | None = None
     cuda_graph_sizes: tuple[int, ...] = ()  # the only ones that run in graphs; empty: all up to it
     eager_s_per_layer: float | None = None  # of a decode step without a graph; None: as launched
-    # Kernel families of routed experts by number format (or `default`), the preferred one first;
-    # the first that the accelerator's generation has is taken.
+    # Kernel families of routed experts by number format (`mxfp4`, else `weight-only` as kernels
+    # are, else `default`), the preferred one first; the first that the accelerator's generation
+    # has is taken.
     expert_backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kernels: EngineKernels = PLAIN_KERNELS
 

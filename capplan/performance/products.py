@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from capplan.formulas.moe import distinct_experts
+from capplan.formulas.moe import fullest_rank
 from capplan.formulas.number_formats import FORMATS
 from capplan.performance.kernel_rates import KernelRate, KernelRates, curve_name
 from capplan.performance.rates import compute_format
@@ -23,9 +23,6 @@ _MERGED = {
     for name in names
 }
 _ROW_PARALLEL = ("o_proj", "down_proj", "out_proj", "o_b_proj")
-# Load of the fullest expert-parallel rank over the mean: routing is uneven (the study behind
-# docs/model.md found 1.15; within a rank uneven loads average out).
-EP_IMBALANCE = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +46,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class ExpertLayers:
-    """``count`` layers of routed experts as one rank of ``ep`` computes them.
-
-    ``imbalance`` is the load of the fullest rank over the mean: all wait for it.
-    """
+    """``count`` layers of routed experts as the fullest rank of ``ep`` computes them."""
 
     compute: str
     count: float
@@ -62,13 +56,11 @@ class ExpertLayers:
     activation_bytes_per_routed_row: float
     weight_bytes_per_expert: float  # of the slice
     ep: int
-    imbalance: float
     rate: KernelRate
 
     def time_s(self, tokens: float) -> float:
         """``tokens`` of all data-parallel ranks together."""
-        touched = distinct_experts(self.num_experts, self.experts_per_token, tokens) / self.ep
-        rows = tokens * self.experts_per_token / self.ep * self.imbalance
+        touched, rows = fullest_rank(self.num_experts, self.experts_per_token, tokens, self.ep)
         computed = rows + self.rate.tile_rows * touched
         moved = touched * self.weight_bytes_per_expert + rows * self.activation_bytes_per_routed_row
         return (
@@ -142,6 +134,17 @@ def expert_layers_of(
     return tuple(_expert_layers(list(g), work, kernels, backends, ep, ranks) for _, g in parts)
 
 
+def expert_families(backends: Mapping[str, tuple[str, ...]], number_format: str) -> tuple[str, ...]:
+    """Kernel families that an engine prefers: of the format, of those computed alike, or usual.
+
+    >>> table = {"default": ("triton",), "weight-only": ("marlin",), "mxfp4": ("trtllm-gen",)}
+    >>> [expert_families(table, name) for name in ("mxfp4", "int4-group32", "bf16")]
+    [('trtllm-gen',), ('marlin',), ('triton',)]
+    """
+    names = (number_format.split("-")[0], curve_name(number_format), "default")
+    return next((backends[name] for name in names if name in backends), ())
+
+
 def _expert_layers(
     tensors: Sequence[Tensor],
     work: WorkModel,
@@ -160,7 +163,7 @@ def _expert_layers(
     width = min(min(t.shape) for t in tensors)
     outer = max(max(t.shape) for t in tensors)
     weights = sum(tensor_bytes(t, number_format) / t.copies for t in tensors)
-    families = backends.get(curve_name(number_format)) or backends.get("default", ())
+    families = expert_families(backends, number_format)
     return ExpertLayers(
         compute=compute,
         count=first.copies / first.num_experts,
@@ -170,6 +173,5 @@ def _expert_layers(
         activation_bytes_per_routed_row=(2 * outer + 3 * width / slices) * element,
         weight_bytes_per_expert=weights / slices,
         ep=ep,
-        imbalance=EP_IMBALANCE if ep > 1 else 1.0,
         rate=kernels.experts(families, number_format, compute),
     )

@@ -188,7 +188,9 @@ class Serving:
         """Host time, launches and front end of the engine's version."""
         profile = self.profile
         version = version_key(profile.versions.first)
-        found = engine_overheads(engine_performance(profile.engine, version))
+        asynchronous = self.config.async_scheduling
+        family = engine_performance(profile.engine, version, asynchronous=asynchronous)
+        found = engine_overheads(family)
         return self.calibration.overheads(found)
 
     @cached_property
@@ -204,6 +206,7 @@ class Serving:
             dp=engine.dp,
             pp=engine.pp,
             fixed_factor=self.overheads.fixed_factor,
+            latency_factor=self.overheads.latency_factor,
         )
         return self.calibration.rates(rates)
 

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, Strict
 from capplan import units
 from capplan.specs.documents import read_yaml
 from capplan.specs.engine import Version, version_key
-from capplan.specs.fields import CountOrZero, Month, Sources, Spec, Text, validate
+from capplan.specs.fields import CountOrZero, Flag, Month, Sources, Spec, Text, validate
 
 FOLDER = Path(__file__).resolve().parent.parent / "engines" / "performance"
 
@@ -65,11 +65,13 @@ class EnginePerformance(Spec):
     variant: Text | None = None  # another code base under the same name and version
     since: Month
     first: Version | None = None  # None: from the beginning
+    asynchronous: Flag | None = None  # scheduling that its times are of; None: there is one kind
     step: Duration
     sequence: Duration
     launch_per_layer: Duration
     eager_per_layer: Duration | None = None  # of decodes without CUDA graphs
     fixed_factor: Factor = 1.0
+    latency_factor: Factor = 1.0
     front_end: Duration
     prompt_token: Duration
     intake: Duration = 0.0
@@ -102,10 +104,12 @@ def engine_performance(
     version: tuple[int, ...] | None = None,
     month: str | None = None,
     variant: str | None = None,
+    asynchronous: bool | None = None,
 ) -> EnginePerformance:
     """The family of a version, else that of a month (YYYY-MM), else the newest.
 
-    An engine without a file has the figures of the newest vLLM.
+    A version that schedules in step, told to schedule asynchronously, has the figures of the next
+    family that does. An engine without a file has the figures of the newest vLLM.
     """
     families = [spec for spec in load_engine_performance() if spec.engine == engine]
     families = families or [s for s in load_engine_performance() if s.engine == "vllm"]
@@ -117,7 +121,11 @@ def engine_performance(
         past = [spec for spec in families if spec.since <= month]
     else:
         past = families
-    return past[-1] if past else families[0]
+    found = past[-1] if past else families[0]
+    if asynchronous and found.asynchronous is False:
+        later = families[families.index(found) + 1 :]
+        return next((spec for spec in later if spec.asynchronous), found)
+    return found
 
 
 def _first(spec: EnginePerformance) -> tuple[int, ...]:
