@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,11 @@ from capplan.accuracy.arrivals import arrivals_of, vllm_seed
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
 from capplan.accuracy.measured import MeasuredRun, read_measured, run_of_cells
+from capplan.accuracy.scheduler import make_loop
 from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
+from capplan.simulator.requests import Request, RequestRecord
+from capplan.simulator.step_time import AffineStepTime
 
 _TABLE = Path(__file__).parent / "data" / "measured_runs.csv"
 
@@ -115,3 +119,28 @@ def test_prompts_that_are_cut_have_one_length() -> None:
     """AccelMark's suite H: the last 10,000 tokens of each."""
     load = load_of(_run(dataset="sharegpt_swa_v1", isl="", osl="256", notes="output cap 256"))
     assert set(load.lengths()) == {(10_000, 256)}
+
+
+def test_long_prompts_of_accelmark_are_about_equal() -> None:
+    """Suite D: the quartiles lie within 2 % of the median."""
+    run = _run(dataset="sharegpt_longctx_v1", isl="28640", osl="256", notes="output cap 256")
+    prompts = [prompt for prompt, _ in load_of(run).lengths()]
+    assert max(prompts) < 1.05 * 28640
+    assert min(prompts) > 0.95 * 28640
+
+
+@pytest.mark.parametrize(("num_blocks", "together"), [(1005, 9), (1015, 10)])
+def test_vllm_v0_keeps_a_hundredth_of_its_blocks_free(num_blocks: int, together: int) -> None:
+    """BlockSpaceManager of 0.4 to 0.7: a prompt is admitted if 1 % stays free after it."""
+    run = _run(engine_version="0.7.3", isl="1600", osl="16", dataset="", chunked_prefill="off")
+    settings = settings_of(run)
+    assert settings.engine.scheduler == "vllm-v0"
+    lengths = [(1600, 12)] * 10  # of 100 blocks, and one more when the first token is there
+    done: list[RequestRecord] = []
+    loop = make_loop(settings, AffineStepTime(0.01, 0, 0), 16 * num_blocks, lengths, done.append)
+    for index, (prompt, output) in enumerate(lengths):
+        loop.submit(Request(str(index), 0.0, prompt, output))
+    while len(done) < len(lengths):
+        loop.advance(inf)
+    first_end = min(record.finish_s for record in done)
+    assert sum(record.first_token_s < first_end for record in done) == together

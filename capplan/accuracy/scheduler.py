@@ -9,7 +9,7 @@ from capplan.accuracy.settings import RunSettings
 from capplan.simulator.config import SchedulerConfig
 from capplan.simulator.core import Replica
 from capplan.simulator.loop import ReplicaLoop
-from capplan.simulator.policies.config import LoopConfig
+from capplan.simulator.policies.config import V0_WATERMARK, LoopConfig
 from capplan.simulator.policies.loop import PolicyReplica
 from capplan.simulator.policies.multi_step import MultiStep
 from capplan.simulator.policies.policy import Policy
@@ -71,6 +71,7 @@ def make_loop(
             max_num_batched_tokens=budget,
             max_model_len=max(settings.max_model_len, longest + 1),
             kv_allocation="max_tokens" if settings.reserves_output else "paged",
+            watermark=_watermark(settings, num_blocks, -(-longest // _BLOCK_SIZE)),
             async_scheduling=settings.async_scheduling,
             enable_prefix_caching=cached,
         ),
@@ -79,6 +80,12 @@ def make_loop(
         on_finish,
         watch=watch,
     )
+
+
+def _watermark(settings: RunSettings, num_blocks: int, longest_blocks: int) -> float:
+    """Of vLLM V0, unless it would keep out the longest request of a run that took place."""
+    fits = longest_blocks <= (1 - V0_WATERMARK) * num_blocks
+    return V0_WATERMARK if settings.engine.scheduler == "vllm-v0" and fits else 0.0
 
 
 def _policy(settings: RunSettings) -> tuple[Policy, str]:

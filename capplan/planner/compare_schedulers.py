@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from capplan.errors import CapplanError, UnsupportedError, did_you_mean
 from capplan.formulas.statistics import percentile_of
-from capplan.planner.engine_loop import V0_WATERMARK
 from capplan.planner.simulate import Progress
 from capplan.results.schedulers import SchedulerRow, SchedulersResult
 from capplan.simulator.config import SchedulerConfig
@@ -17,7 +16,7 @@ from capplan.simulator.fleet.simulate import ONE_REPLICA, simulate_fleet
 from capplan.simulator.fleet.sources import Source
 from capplan.simulator.latencies import enough
 from capplan.simulator.loop import ReplicaLoop
-from capplan.simulator.policies.config import KvAllocation, LoopConfig
+from capplan.simulator.policies.config import V0_WATERMARK, KvAllocation, LoopConfig
 from capplan.simulator.policies.loop import PolicyReplica
 from capplan.simulator.policies.policy import Policy
 from capplan.simulator.policies.sglang import Sglang

@@ -8,7 +8,7 @@ from capplan.errors import UnsupportedError
 from capplan.planner.serving import Serving
 from capplan.simulator.config import SchedulerConfig
 from capplan.simulator.loop import ReplicaLoop
-from capplan.simulator.policies.config import LoopConfig
+from capplan.simulator.policies.config import V0_WATERMARK, LoopConfig
 from capplan.simulator.policies.loop import PolicyReplica
 from capplan.simulator.policies.policy import Policy
 from capplan.simulator.policies.sglang import Sglang
@@ -17,8 +17,6 @@ from capplan.simulator.policies.textbook import ChunkedPrefill, PrefillFirst
 from capplan.simulator.requests import RequestRecord
 from capplan.simulator.simulate import open_replica
 from capplan.simulator.watch import Watch
-
-V0_WATERMARK = 0.01  # vLLM 0.4 to 0.7: BlockSpaceManager
 
 
 def open_engine(

@@ -9,6 +9,8 @@ from capplan.simulator.requests import Request
 
 KvAllocation = Literal["paged", "exact", "power_of_two", "max_tokens", "max_model_len"]
 
+V0_WATERMARK = 0.01  # vLLM 0.4 to 0.7: BlockSpaceManager
+
 
 @dataclass(frozen=True, slots=True)
 class LoopConfig:
