@@ -12,7 +12,7 @@ from capplan.accuracy.load import load_of
 from capplan.accuracy.server import overheads_of, server_of
 from capplan.accuracy.settings import settings_of
 from capplan.performance.engine_families import engine_kernels
-from capplan.performance.overheads import PLAIN_KERNELS, EngineKernels
+from capplan.performance.overheads import PLAIN_KERNELS, EngineKernels, EngineOverheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
 from capplan.specs.catalogue import load_hardware, load_model
@@ -137,3 +137,21 @@ def test_loads_of_dstacks_scripts(tmp_path: Path) -> None:
     assert sum(ended) / len(ended) == pytest.approx(60, abs=1)
     assert max(ended) > 75
     assert set(asked) == {150}
+
+
+@pytest.mark.parametrize(("dtype", "bits"), [("nvfp4", 4.5), ("fp8", 8), ("fp8-block128", 16)])
+def test_tokens_travel_in_the_format_of_the_experts(dtype: str, bits: float) -> None:
+    """TensorRT-LLM's run_post_quant_allgather: what goes is quantized, what comes back is not."""
+    hardware = load_hardware("rtx-pro-6000-server").spec
+    model, rates = load_model("qwen3-30b-a3b").spec, derated_rates(hardware, 1, dp=8)
+    plain, packed = (
+        StepModel(model, hardware, rates, dp=8, ep=8, dtype=dtype, kv_dtype="fp8",
+                  engine=EngineOverheads(quantizes_dispatch=quantizes))
+        for quantizes in (False, True)
+    )  # fmt: skip
+    work = {"has_decodes": 0.0, "has_prefill": 0.0}
+
+    def moved_s(steps: StepModel) -> float:  # without the latencies
+        return steps.by_tokens(2e6, **work).collective_s - steps.by_tokens(1e6, **work).collective_s
+
+    assert moved_s(packed) == pytest.approx((bits / 16 + 1) / 2 * moved_s(plain))

@@ -22,6 +22,7 @@ def engine_overheads(spec: EnginePerformance) -> EngineOverheads:
         cuda_graph_max_bs=spec.cuda_graph_max_bs,
         eager_s_per_layer=spec.eager_per_layer,
         expert_backends=spec.expert_backends,
+        quantizes_dispatch=spec.quantizes_dispatch,
     )
 
 

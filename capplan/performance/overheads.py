@@ -59,6 +59,8 @@ class EngineOverheads:
     # has is taken.
     expert_backends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     kernels: EngineKernels = PLAIN_KERNELS
+    # Under data-parallel attention tokens travel to the experts' ranks in the experts' own format.
+    quantizes_dispatch: bool = False
 
     def has_graph(self, num_decodes: float) -> bool:
         """Whether a step of so many decodes alone is replayed from a CUDA graph."""

@@ -257,11 +257,21 @@ class StepModel:
             smooth_max(gpu_s, eager_s, _LAUNCH_NORM) - gpu_s
         )
 
+    @cached_property
+    def _dispatched_bits(self) -> float:
+        """Of an element that goes to the experts' ranks; what comes back has the activations'."""
+        experts, wide = FORMATS[self.weight_format], FORMATS[self.activation_dtype].bits
+        in_tiles = experts.block is not None and experts.block[0] > 1  # quantized where computed
+        if not self.engine.quantizes_dispatch or experts.compute is None or in_tiles:
+            return wide
+        return min(wide, experts.weight_bytes(1, 1024) / 128)
+
     def _collective_s(self, tokens: float) -> float:
         """Two all-reduces a layer: after the mixer and after the FFN (Megatron-LM, 1909.08053).
 
         Under data-parallel attention the experts' all-reduce is a dispatch and a combine over all
-        ranks, which move what an all-reduce of all ranks' tokens moves.
+        ranks, which move what an all-reduce of all ranks' tokens moves; the dispatch less, where
+        the engine quantizes before it.
         """
         element = FORMATS[self.activation_dtype].bits / 8
         message = tokens * self.model.hidden_size * element
@@ -271,8 +281,9 @@ class StepModel:
         if self.dp > 1 and exchange is not None:
             num = sum(layers.count for layers in self._experts)
             halves -= num
+            dispatched = self._dispatched_bits / FORMATS[self.activation_dtype].bits
             both = all_reduce_time_s(
-                message * self.dp,
+                message * self.dp * (dispatched + 1) / 2,
                 self.tp * self.dp,
                 2 * exchange.latency_s,
                 exchange.bus_bandwidth_bytes_per_s,

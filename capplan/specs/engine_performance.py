@@ -79,6 +79,7 @@ class EnginePerformance(Spec):
     cuda_graph_max_bs: CountOrZero | None = None
     expert_backends: dict[Text, tuple[Text, ...]] = {}
     kernels: tuple[KernelShares, ...] = ()  # the first that matches
+    quantizes_dispatch: Flag = False
     rows: CountOrZero = 0
     sources: Sources
     note: Text | None = None
