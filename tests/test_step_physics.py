@@ -186,6 +186,18 @@ def test_asynchronous_scheduling_has_the_times_of_a_family_that_does_it() -> Non
     assert engine_performance("sglang", asynchronous=True).engine == "sglang"
 
 
+@pytest.mark.parametrize("sizes", [(), (1, 2, 4)])
+def test_steps_are_timed_by_the_array(sizes: tuple[int, ...]) -> None:
+    """The fit of constants times thousands of steps at once."""
+    numpy = pytest.importorskip("numpy")
+    step = step_model("mixtral-8x7b", H100, tp=4, ep=4)
+    step.engine = replace(step.engine, cuda_graph_max_bs=512, cuda_graph_sizes=sizes)
+    decodes = [1.0, 3.0, 64.0, 600.0]
+    at_once = step.by_tokens(numpy.array(decodes), has_decodes=1, has_prefill=0).total_s
+    one_by_one = [step.by_tokens(d, has_decodes=1, has_prefill=0).total_s for d in decodes]
+    assert at_once.tolist() == pytest.approx(one_by_one)
+
+
 def test_experts_run_on_the_kernels_of_their_format() -> None:
     """vLLM has FlashInfer's kernels for MXFP4 on Blackwell, and Marlin's for INT4 everywhere."""
     blackwell = KernelRates(HARDWARE["b200-sxm-180gb"], load_architecture("blackwell"))

@@ -63,9 +63,12 @@ class EngineOverheads:
     quantizes_dispatch: bool = False
 
     def has_graph(self, num_decodes: float) -> bool:
-        """Whether a step of so many decodes alone is replayed from a CUDA graph."""
+        """Whether a step of so many decodes alone is replayed from a CUDA graph.
+
+        Plain arithmetic, so that arrays pass as well.
+        """
         if self.cuda_graph_sizes:
-            return num_decodes in self.cuda_graph_sizes
+            return sum(num_decodes == size for size in self.cuda_graph_sizes) > 0
         return self.cuda_graph_max_bs is None or num_decodes <= self.cuda_graph_max_bs
 
     def ttft_s(self, prompt_tokens: float) -> float:

@@ -252,7 +252,7 @@ class StepModel:
         eager_s = (
             launch_s if engine.eager_s_per_layer is None else engine.eager_s_per_layer * layers
         )
-        eager = (1.0 - has_prefill) * (not engine.has_graph(tokens))
+        eager = (1.0 - has_prefill) * (1.0 - engine.has_graph(tokens))
         return has_prefill * (smooth_max(gpu_s, launch_s, _LAUNCH_NORM) - gpu_s) + eager * (
             smooth_max(gpu_s, eager_s, _LAUNCH_NORM) - gpu_s
         )
