@@ -144,3 +144,22 @@ def test_vllm_v0_keeps_a_hundredth_of_its_blocks_free(num_blocks: int, together:
         loop.advance(inf)
     first_end = min(record.finish_s for record in done)
     assert sum(record.first_token_s < first_end for record in done) == together
+
+
+@pytest.mark.parametrize(
+    ("cells", "limits"),
+    [
+        ({}, (128, 2048)),  # SchedulerConfig's own
+        ({"workload": "closed", "concurrency": "1"}, (128, 2048)),
+        ({"workload": "offline", "max_num_seqs": "512"}, (512, 16384)),  # LLM on 80 GB of Hopper
+        ({"workload": "offline", "gpu": "A100-80GB-SXM", "max_num_seqs": "512"}, (512, 8192)),
+        ({"settings_notes": ""}, (1024, 8192)),  # a server
+    ],
+)
+def test_vllm_inside_a_program_has_defaults_of_its_own(
+    cells: dict[str, str], limits: tuple[int, int]
+) -> None:
+    notes = "in-process engine; the async path passes none"
+    run = _run(**({"engine_version": "0.19.1", "settings_notes": notes} | cells))
+    settings = settings_of(run)
+    assert (settings.max_num_seqs, settings.max_num_batched_tokens) == limits

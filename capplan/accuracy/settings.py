@@ -10,6 +10,7 @@ from typing import TypeVar
 from capplan.accuracy.aiconfigurator import recipe_of
 from capplan.accuracy.endpoint import renders_template
 from capplan.accuracy.engines import Engine, engine_of
+from capplan.accuracy.in_process import in_process_limits
 from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.mlperf_settings import tuning_of, with_degrees
 from capplan.accuracy.names import NamedModel, hardware_of, model_of
@@ -197,7 +198,8 @@ class _Settings:
 
     def gpu_class(self) -> tuple[int, int]:
         row = self.profile.gpu_class(self.hardware.visible_memory_bytes, self.hardware.name)
-        return row.max_num_seqs, row.max_num_batched_tokens
+        server = row.max_num_seqs, row.max_num_batched_tokens
+        return in_process_limits(self.run, self.engine, self.hardware, server)
 
     def kv_dtype(self) -> str:
         text, activations = self.run.kv_dtype, self.named.spec.activation_dtype
