@@ -67,9 +67,15 @@ def fit(time_s: Callable, start: list, low: list, high: list, measured_s: np.nda
 
 
 def experts(folder: Path) -> None:
-    """fixed + ((rows x FLOP / compute)^p + (bytes / bandwidth)^p)^(1/p), half a tile an expert."""
+    """fixed + ((rows x FLOP / compute)^p + (bytes / bandwidth)^p)^(1/p), half a tile an expert.
+
+    Of one expert-parallel rank alone: of several the database times the fullest, whose share of
+    the tokens it does not state, and under SGLang on A100 kernels that compute the rows of all.
+    """
     groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
     for row in rows(folder, "moe_*.csv"):
+        if row["moe_ep_size"] != "1":
+            continue
         key = PEAKS[row["gpu"]][0], row["engine"], row["dtype"], row["kernel_source"]
         groups[key].append(row)
     for key, group in sorted(groups.items()):

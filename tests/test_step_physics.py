@@ -15,7 +15,7 @@ from capplan.performance.kernel_rates import MOST_FRACTION, KernelRates
 from capplan.performance.products import expert_families
 from capplan.performance.rates import beyond_measured, derated_rates
 from capplan.performance.step import StepModel
-from capplan.specs.architecture import FOLDER, architecture_of, load_architecture
+from capplan.specs.architecture import FOLDER, Serving, architecture_of, load_architecture
 from capplan.specs.catalogue import load_all, load_hardware, load_model
 from capplan.specs.engine_performance import engine_performance, load_engine_performance
 from capplan.specs.hardware import HardwareSpec
@@ -101,6 +101,33 @@ def test_corrected_shares_stay_below_the_whole(stem: str) -> None:
     attention = kernels.attention("bf16")
     assert attention.prefill_flops_per_s <= MOST_FRACTION * peak
     assert attention.decode_bytes_per_s <= MOST_FRACTION * bandwidth
+
+
+# aiconfigurator@095f58a, a100_sxm/moe, routing balanced, one rank: (family, format, hidden, width,
+# chosen, experts, tokens, ms).
+MEASURED_EXPERTS = [
+    ("marlin", "int4", 4096, 14336, 2, 8, 1, 0.160),
+    ("marlin", "int4", 4096, 14336, 2, 8, 1024, 4.66),
+    ("marlin", "int4", 4096, 14336, 2, 8, 16384, 76.2),
+    ("marlin", "int4", 7168, 2048, 8, 256, 4096, 19.4),
+    ("marlin", "int4", 4096, 1536, 8, 128, 16384, 35.2),
+    ("triton", "bf16", 4096, 14336, 2, 8, 1, 0.454),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "fmt", "hidden", "width", "chosen", "num", "tokens", "ms"), MEASURED_EXPERTS
+)
+def test_kernels_of_experts_take_what_was_measured(
+    family: str, fmt: str, hidden: int, width: int, chosen: int, num: int, tokens: int, ms: float
+) -> None:
+    ampere = load_architecture("ampere").model_copy(update={"serving": Serving()})
+    rate = KernelRates(HARDWARE["a100-sxm-80gb"], ampere).experts((family,), fmt, "bf16")
+    touched = num * (1 - (1 - chosen / num) ** tokens)
+    rows = tokens * chosen + rate.tile_rows * touched
+    element = {"int4": 0.53125, "bf16": 2.0}[fmt]
+    moved = touched * 3 * hidden * width * element + tokens * chosen * (2 * hidden + 3 * width) * 2
+    assert rate.time_s(rows * 6 * hidden * width, moved) * 1e3 == pytest.approx(ms, rel=0.25)
 
 
 def test_every_accelerator_has_an_architecture() -> None:
