@@ -69,7 +69,9 @@ def only_active_experts(model: StepModel) -> None:
 
 def no_attention(model: StepModel) -> None:
     nothing: dict[int | None, float] = {}
-    model.__dict__["attention"] = AttentionCosts(nothing, 0.0, nothing, nothing, 0.0, 0.0, 0.0, 0.0)
+    model.__dict__["attention"] = AttentionCosts(
+        nothing, nothing, 0.0, nothing, nothing, 0.0, 0.0, 0.0, 0.0
+    )
 
 
 TERMS: dict[str, Change] = {

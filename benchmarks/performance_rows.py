@@ -165,7 +165,7 @@ def bin_times_s(model: StepModel, bins: np.ndarray) -> np.ndarray:
         chunk_reads[window] = chunks * (inside + (size - growing) * window)
         chunk_kv[window] = chunks * (size + np.minimum(before, window))
     costs = model.attention
-    attention = costs.decode_s(decodes, decode_reads)
+    attention = costs.decode_s(decodes, decode_reads, has_prefill)
     attention = attention + has_prefill * costs.prefill_s(tokens, chunks, chunk_reads, chunk_kv)
     return time.total_s + attention
 

@@ -15,6 +15,7 @@ from capplan.performance.kernel_rates import MOST_FRACTION, KernelRates
 from capplan.performance.products import expert_families
 from capplan.performance.rates import beyond_measured, derated_rates
 from capplan.performance.step import StepModel
+from capplan.simulator.model_step_time import ModelStepTime
 from capplan.specs.architecture import FOLDER, Serving, architecture_of, load_architecture
 from capplan.specs.catalogue import load_all, load_hardware, load_model
 from capplan.specs.engine_performance import engine_performance, load_engine_performance
@@ -165,6 +166,30 @@ def test_stages_take_parts_of_the_batch() -> None:
     part = plain.decode(64, plain.uniform_reads(64, 1000))
     assert whole.gemm_s == pytest.approx(part.gemm_s)
     assert whole.attention_s == pytest.approx(part.attention_s)
+
+
+def test_one_kernel_for_prompts_and_decodes_fills_a_tile_a_head() -> None:
+    """FlashAttention 2 of paged caches: 64 queries a tile, of one head, with one of them used."""
+    num, context, chunk = 57, 4100, Chunk(1991)
+    found = {}
+    for name in ("a100-sxm-80gb", "h100-sxm-80gb"):
+        step = step_model("llama-3.1-8b", HARDWARE[name])
+        reads = step.uniform_reads(num, context)
+        both, prompt = step.mixed(num, reads, [chunk]), step.mixed(0, {}, [chunk])
+        fixed_s = step.attention.decode_fixed_s
+        found[name] = both.attention_s - prompt.attention_s - fixed_s
+        alone_s = step.decode(num, reads).attention_s - fixed_s
+        quick = ModelStepTime(step).mixed(num, num * context, [(1991, 0)])
+        assert quick == pytest.approx(both.total_s)
+        if name == "h100-sxm-80gb":
+            assert found[name] == pytest.approx(alone_s)
+        else:
+            assert found[name] > 1.5 * alone_s
+    rates = derated_rates(HARDWARE["a100-sxm-80gb"], 1).kernels
+    assert rates is not None
+    flop = 64 * 4 * 32 * 128 * num * context * 32  # tile, heads x width, positions, layers
+    tiles_s = flop / rates.attention("bf16").prefill_flops_per_s
+    assert found["a100-sxm-80gb"] == pytest.approx(tiles_s, rel=0.01)
 
 
 def test_weight_only_formats_shrink_bytes_and_no_arithmetic() -> None:

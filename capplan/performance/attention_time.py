@@ -25,6 +25,7 @@ class AttentionCosts:
     """Seconds for one unit of each sum, over all layers of a model on one GPU."""
 
     decode_s_per_position: Mapping[int | None, float]  # read, by window
+    mixed_s_per_position: Mapping[int | None, float]  # the same in a step that has prefill too
     decode_s_per_sequence: float
     prefill_s_per_position: Mapping[int | None, float]  # attended to, by window
     prefill_s_per_kv_token: Mapping[int | None, float]  # loaded, by window
@@ -33,10 +34,13 @@ class AttentionCosts:
     decode_fixed_s: float
     prefill_fixed_s: float
 
-    def decode_s(self, num_decodes: float, reads: WindowSums) -> float:
-        """Without the fixed time of a step that has decodes."""
+    def decode_s(self, num_decodes: float, reads: WindowSums, has_prefill: float = 0.0) -> float:
+        """Without the fixed time of a step that has decodes; of a mean step, ``has_prefill`` is
+        the share of steps that have prefill too."""
+        alone, mixed = self.decode_s_per_position, self.mixed_s_per_position
         return num_decodes * self.decode_s_per_sequence + sum(
-            cost * reads.get(window, 0.0) for window, cost in self.decode_s_per_position.items()
+            (cost + has_prefill * (mixed[window] - cost)) * reads.get(window, 0.0)
+            for window, cost in alone.items()
         )
 
     def prefill_s(
@@ -51,12 +55,16 @@ class AttentionCosts:
         )
 
 
-def attention_costs(work: WorkModel, rates: AttentionRates, shares: int = 1) -> AttentionCosts:
+def attention_costs(
+    work: WorkModel, rates: AttentionRates, shares: int = 1, mixed_tile_rows: int = 0
+) -> AttentionCosts:
     """The coefficients of a model; each kind of layer adds to them.
 
-    Pipeline stages and attention copies each take one of ``shares`` parts of the sums.
+    Pipeline stages and attention copies each take one of ``shares`` parts of the sums. In a step
+    with prefill, one kernel may attend for all sequences: each head of a decoding one then fills
+    a tile of ``mixed_tile_rows`` queries (`EngineOverheads.mixed_tile_rows`).
     """
-    costs = _Sums()
+    costs = _Sums(mixed_tile_rows)
     for layer in kv_layers(work.model, work.kv_dtype, work.tp):
         if layer.bytes_per_token:
             costs.add_attention(layer, work, rates)
@@ -75,8 +83,10 @@ def _on_vector_units(layer: KvLayers, work: WorkModel, rates: AttentionRates) ->
 
 
 class _Sums:
-    def __init__(self) -> None:
+    def __init__(self, mixed_tile_rows: int) -> None:
+        self.mixed_tile_rows = mixed_tile_rows
         self.decode_position: dict[int | None, float] = defaultdict(float)
+        self.mixed_position: dict[int | None, float] = defaultdict(float)
         self.prefill_position: dict[int | None, float] = defaultdict(float)
         self.prefill_kv: dict[int | None, float] = defaultdict(float)
         self.decode_sequence = self.prefill_token = self.prefill_sequence = 0.0
@@ -91,6 +101,10 @@ class _Sums:
         flops = rates.vector_flops_per_s if on_vectors else rates.decode_flops_per_s
         read = smooth_max(size / rates.decode_bytes_per_s, decode_flop / flops, _NORM)
         self.decode_position[layer.attends] += num * read
+        mixer = work.model.mixers[layer.mixer]
+        plain = isinstance(mixer, Attention) and not mixer.sinks  # which other kernels compute
+        tile = self.mixed_tile_rows * prefill_flop / rates.prefill_flops_per_s if plain else 0.0
+        self.mixed_position[layer.attends] += num * max(read, tile)
         self.decode_sequence += num * size / rates.decode_bytes_per_s  # its own token, written
         self.prefill_position[layer.attends] += num * prefill_flop / rates.prefill_flops_per_s
         self.prefill_kv[layer.window] += num * size / rates.decode_bytes_per_s
@@ -114,6 +128,7 @@ class _Sums:
     def result(self, shares: int) -> AttentionCosts:
         return AttentionCosts(
             decode_s_per_position={w: c / shares for w, c in self.decode_position.items()},
+            mixed_s_per_position={w: c / shares for w, c in self.mixed_position.items()},
             decode_s_per_sequence=self.decode_sequence / shares,
             prefill_s_per_position={w: c / shares for w, c in self.prefill_position.items()},
             prefill_s_per_kv_token={w: c / shares for w, c in self.prefill_kv.items()},

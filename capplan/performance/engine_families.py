@@ -21,6 +21,7 @@ def engine_overheads(spec: EnginePerformance) -> EngineOverheads:
         intake_s=spec.intake,
         cuda_graph_max_bs=spec.cuda_graph_max_bs,
         eager_s_per_layer=spec.eager_per_layer,
+        mixed_tile_rows=spec.mixed_tile_rows,
         expert_backends=spec.expert_backends,
         quantizes_dispatch=spec.quantizes_dispatch,
     )

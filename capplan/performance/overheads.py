@@ -54,6 +54,9 @@ class EngineOverheads:
     cuda_graph_max_bs: int | None = None
     cuda_graph_sizes: tuple[int, ...] = ()  # the only ones that run in graphs; empty: all up to it
     eager_s_per_layer: float | None = None  # of a decode step without a graph; None: as launched
+    # By generation: queries of a tile that every head of a decoding sequence fills in a step with
+    # prefill, where one kernel attends for both (FlashAttention 2); without an entry it does not.
+    mixed_tile_rows: Mapping[str, int] = field(default_factory=dict)
     # Kernel families of routed experts by number format (`mxfp4`, else `weight-only` as kernels
     # are, else `default`), the preferred one first; the first that the accelerator's generation
     # has is taken.

@@ -111,7 +111,8 @@ class StepModel:
         kernels = self.rates.kernels
         if kernels is None:
             return self._ideal_time(batch)
-        attention_s = self.attention.decode_s(batch.num_decodes, batch.decode_reads)
+        has_prefill = min(1.0, batch.num_prefills)
+        attention_s = self.attention.decode_s(batch.num_decodes, batch.decode_reads, has_prefill)
         if batch.num_prefills:
             attention_s += self.attention.prefill_s(
                 batch.prefill_tokens,
@@ -123,7 +124,7 @@ class StepModel:
             batch.tokens,
             batch.sampled_rows,
             has_decodes=min(1.0, batch.num_decodes),
-            has_prefill=min(1.0, batch.num_prefills),
+            has_prefill=has_prefill,
         )
         return fixed + StepTime(attention_s=attention_s)
 
@@ -189,7 +190,8 @@ class StepModel:
     def attention(self) -> AttentionCosts:
         """Coefficients of attention for the sums of the whole batch."""
         rates = self._kernels.attention(self.attention_format)
-        return attention_costs(self._work, rates, self.pp * self.dp)
+        tile_rows = self.engine.mixed_tile_rows.get(self._kernels.architecture.name, 0)
+        return attention_costs(self._work, rates, self.pp * self.dp, tile_rows)
 
     @cached_property
     def _kernels(self) -> KernelRates:

@@ -25,8 +25,11 @@ class ModelStepTime:
         reads = dict(costs.decode_s_per_position)
         self._decode = costs.decode_s_per_sequence
         self._decode_read = reads.pop(None, 0.0)
+        mixed = dict(costs.mixed_s_per_position)
+        self._mixed_read = mixed.pop(None, 0.0)
         self.windows = tuple(w for w in reads if w is not None)
         self._window_reads = tuple(reads.values())
+        self._mixed_window_reads = tuple(mixed.values())
         attended = dict(costs.prefill_s_per_position)
         loaded = dict(costs.prefill_s_per_kv_token)
         # Prefill attention of a chunk of n tokens after m others reads n * (m + (n + 1) / 2)
@@ -76,7 +79,7 @@ class ModelStepTime:
         rows, tokens, seconds = num_decodes, num_decodes, 0.0
         if num_decodes:
             known = self._mixed
-            seconds = num_decodes * self._decode + context_tokens * self._decode_read
+            seconds = num_decodes * self._decode + context_tokens * self._mixed_read
         else:
             known = self._prefills
         for chunk, before in chunks:
@@ -88,7 +91,7 @@ class ModelStepTime:
         if self._has_windows:
             seconds += self._in_windows_s(chunks)
             if num_decodes:
-                for cost, (read, _) in zip(self._window_reads, windows, strict=True):
+                for cost, (read, _) in zip(self._mixed_window_reads, windows, strict=True):
                     seconds += cost * read
         try:
             return seconds + known[tokens] + self._rows[rows]

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, Strict
 from capplan import units
 from capplan.specs.documents import read_yaml
 from capplan.specs.engine import Version, version_key
-from capplan.specs.fields import CountOrZero, Flag, Month, Sources, Spec, Text, validate
+from capplan.specs.fields import Count, CountOrZero, Flag, Month, Sources, Spec, Text, validate
 
 FOLDER = Path(__file__).resolve().parent.parent / "engines" / "performance"
 
@@ -77,6 +77,7 @@ class EnginePerformance(Spec):
     intake: Duration = 0.0
     chat_templates: ChatTemplates | None = None
     cuda_graph_max_bs: CountOrZero | None = None
+    mixed_tile_rows: dict[Text, Count] = {}
     expert_backends: dict[Text, tuple[Text, ...]] = {}
     kernels: tuple[KernelShares, ...] = ()  # the first that matches
     quantizes_dispatch: Flag = False
