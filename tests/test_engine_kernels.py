@@ -139,6 +139,15 @@ def test_loads_of_dstacks_scripts(tmp_path: Path) -> None:
     assert set(asked) == {150}
 
 
+def test_polyserve_cuts_answers(tmp_path: Path) -> None:
+    """Its preset `sharegpt` (polyserve/calibrate/workload.py) has decode_tokens=512."""
+    cells = {"dataset": "ShareGPT natural stop (mean prompt 158)", "range_ratio": "",
+             "isl": "158", "osl": "460", "num_prompts": "64"}  # fmt: skip
+    answers = [output for _, output in load_of(row(tmp_path, **cells)).lengths()]
+    assert sum(answers) / len(answers) == pytest.approx(460, abs=1)
+    assert max(answers) < 1.1 * 512
+
+
 @pytest.mark.parametrize(("dtype", "bits"), [("nvfp4", 4.5), ("fp8", 8), ("fp8-block128", 16)])
 def test_tokens_travel_in_the_format_of_the_experts(dtype: str, bits: float) -> None:
     """TensorRT-LLM's run_post_quant_allgather: what goes is quantized, what comes back is not."""

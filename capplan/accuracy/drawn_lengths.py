@@ -44,6 +44,7 @@ _SONNET_TOKENS = 467
 # vLLM's benchmark_serving.py asks for 150 tokens about sonnets (--sonnet-output-len) and stops
 # where the model does. Means of one to 16 answers differ as if single ones did by a quarter.
 _SONNET_ANSWER_CAP = 150.0
+_POLYSERVE_CAP = 512.0
 _SONNET_SIGMA = 0.25
 
 
@@ -125,8 +126,14 @@ def _prompt_cap(run: MeasuredRun, prompt: float, output: float) -> float:
 
 
 def _output_cap(run: MeasuredRun) -> float:
-    """Tokens at which the benchmark cuts answers: stated in notes, else MLPerf's 1,024."""
+    """Tokens at which the benchmark cuts answers: stated in notes, else what its client asks for.
+
+    polyserve's preset `sharegpt` lets the model stop, at 512 at the latest (its workload.py);
+    MLPerf's OpenOrca at 1,024.
+    """
     found = re.search(r"output cap (\d{2,6})", run.columns.get("notes", ""))
     if found:
         return float(found[1])
+    if "natural stop" in run.dataset:
+        return _POLYSERVE_CAP
     return 1024.0 if "OpenOrca" in run.dataset else math.inf
