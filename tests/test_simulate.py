@@ -195,6 +195,17 @@ def test_saturation_prints_no_percentiles() -> None:
     assert result["saturation"]["served_per_s"] < 0.9 * result["saturation"]["offered_per_s"]
 
 
+@pytest.mark.parametrize("load", ["--qps 200 --num-requests 200", "--qps 4 --num-requests 3"])
+def test_arrivals_that_end_before_anybody_is_answered_are_counted_whole(load: str) -> None:
+    """Up to the last arrival nothing was served: that is no rate of the server."""
+    found = document(f"simulate {load} --hardware h100")
+    num = found["num_answered"]
+    assert num == found["num_measured"] == found["num_requests"]
+    assert found["requests_per_s"] == pytest.approx(num / found["window_s"])
+    assert found["output_tokens_per_s"] == pytest.approx(256 * found["requests_per_s"], rel=0.01)
+    assert 0 < found["saturation"]["served_per_s"] < found["saturation"]["offered_per_s"]
+
+
 def test_replications_are_pooled() -> None:
     one, three = document(QUICK), document(f"{QUICK} --replications 3")
     assert three["num_requests"] == 3 * one["num_requests"]

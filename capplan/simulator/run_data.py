@@ -98,18 +98,19 @@ def of_outcome(
     lives = [life for replica in outcome.replicas for life in replica.lives]
     if outcome.interrupted:  # who was still under way has not failed
         others = [client for client in others if client.end != "unfinished"]
+    ends_unanswered = [client.end_s for client in others if client.end != "unfinished"]
     counts = outcome.counts
     return RunData(
         records=sorted(records, key=lambda record: record.arrival_s),
         arrivals=sorted(client.sent_s for client in outcome.clients),
-        ends=sorted(client.end_s for client in outcome.clients if client.end != "unfinished"),
+        ends=sorted([*(record.finish_s for record in records), *ends_unanswered]),
         statistics=statistics,
         num_replicas=num_replicas,
         end="interrupted" if outcome.interrupted else ends_of(lives),
         measured_from_s=outcome.measured_from_s,
         failures=Counter(str(client.end) for client in others),
         failed_at=sorted(client.sent_s for client in others),
-        ends_unanswered=[client.end_s for client in others if client.end != "unfinished"],
+        ends_unanswered=ends_unanswered,
         refusals=Counter(refusal.reason for life in lives for refusal in life.rejected),
         unanswered=others,
         replica_of={c.id: c.replica for c in outcome.clients if c.replica is not None}

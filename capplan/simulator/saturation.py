@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from capplan.results.simulate import Saturation
 from capplan.simulator.run_data import RunData
+from capplan.simulator.yardstick import rate_of
 
 NUM_SLICES = 10
 _SAMPLES_PER_SLICE = 20
@@ -21,7 +22,10 @@ RULE = (
 
 
 def saturation(run: RunData, *, window_s: tuple[float, float]) -> Saturation:
-    """The test on one run; rates over the window."""
+    """The test on one run; rates over the window.
+
+    Where nobody has left by its end, what is served is a matter of the whole run.
+    """
     start_s, end_s = window_s
     last_s = run.last_arrival_s
     half_s = last_s / 2
@@ -35,8 +39,8 @@ def saturation(run: RunData, *, window_s: tuple[float, float]) -> Saturation:
     served = sum(1 for at in run.ends if start_s <= at <= end_s)
     return Saturation(
         saturated=saturated,
-        offered_per_s=offered / elapsed if elapsed else 0.0,
-        served_per_s=served / elapsed if elapsed else 0.0,
+        offered_per_s=rate_of(offered, elapsed),
+        served_per_s=rate_of(served, elapsed) or rate_of(len(run.ends), run.end_s),
         num_present_half=run.present(half_s),
         num_present_end=run.present(last_s),
         rule=RULE,

@@ -91,8 +91,10 @@ def window_of(run: RunData, yardstick: Yardstick) -> Window:
     start_s = run.settled_s if yardstick.warmup_s is None else yardstick.warmup_s
     start_s = max(start_s, run.measured_from_s)
     end_s = run.last_arrival_s
-    # Requests that all come at once have no steady state: the whole run counts.
-    return Window(run, start_s, end_s) if end_s > start_s else Window(run, 0.0, run.end_s)
+    # Requests that all come at once, or before the first of them is answered, have no steady
+    # state: the whole run counts.
+    settles = any(start_s <= record.finish_s <= end_s for record in run.records)
+    return Window(run, start_s, end_s) if settles else Window(run, 0.0, run.end_s)
 
 
 def sections_of(windows: Sequence[Window]) -> list[Section]:
