@@ -15,17 +15,19 @@ from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.mlperf_settings import tuning_of, with_degrees
 from capplan.accuracy.names import NamedModel, hardware_of, model_of
 from capplan.accuracy.parallelism import Degrees, Parallelism
+from capplan.accuracy.trtllm_bench import BenchLimits, bench_limits
 from capplan.formulas.number_formats import FORMATS
 from capplan.results.assumptions import Assumption
 from capplan.specs.hardware import HardwareSpec
+from capplan.specs.kv_cache import kv_bytes_per_token
 from capplan.specs.mixers import Attention
 from capplan.specs.model import ModelSpec
+from capplan.specs.tensors import weight_bytes_per_gpu
 
 T = TypeVar("T")
 
-# trtllm-bench sets both from heuristics that its documents do not print.
-_BENCH_MAX_NUM_SEQS = 4096
-_BENCH_MAX_NUM_TOKENS = 8192
+# Defaults of TensorRT-LLM's servers: BuildConfig.max_batch_size and max_num_tokens.
+_SERVER_MAX_BATCH_SIZE, _SERVER_MAX_NUM_TOKENS = 2048, 8192
 # Text Generation Inference: --max-batch-prefill-tokens.
 _TGI_PREFILL_TOKENS = 4096
 _TGI_NUM_SEQS = 4096  # --max-batch-size has no default: memory alone bounds the batch
@@ -122,7 +124,9 @@ class _Settings:
         degrees = Parallelism(run, self.named, self.hardware, self.assume).degrees()
         length = run.max_model_len or self.named.spec.max_context_tokens
         chunked = self.chunked(length)
-        tokens = self.num_batched_tokens(chunked, length)
+        kv_dtype = self.kv_dtype()
+        bench = self.bench_limits(degrees, kv_dtype)
+        tokens = self.num_batched_tokens(chunked, length, bench)
         share = self.memory_share(degrees)
         return RunSettings(
             model=self.model(),
@@ -136,9 +140,9 @@ class _Settings:
             dp=degrees.dp,
             ep=degrees.ep,
             num_replicas=degrees.num_replicas,
-            kv_dtype=self.kv_dtype(),
+            kv_dtype=kv_dtype,
             memory_share=share,
-            max_num_seqs=self.num_seqs(),
+            max_num_seqs=self.num_seqs(bench),
             max_num_batched_tokens=tokens,
             max_model_len=length,
             flags_unknown=self.flags_unknown(),
@@ -277,20 +281,21 @@ class _Settings:
             default = self.engine.is_pytorch  # the overlap scheduler of that backend
         return self.or_default("async_scheduling", self.run.async_scheduling, default)
 
-    def num_seqs(self) -> int:
+    def num_seqs(self, bench: BenchLimits | None) -> int:
         default = self.gpu_class()[0]
         if self.engine.kind == "tensorrt-llm":
-            default = _BENCH_MAX_NUM_SEQS if self.run.workload == "offline" else 2048
+            default = bench.max_batch_size if bench else _SERVER_MAX_BATCH_SIZE
         if self.engine.kind == "tgi":
             default = _TGI_NUM_SEQS
         if self.tuned is not None:
             default = self.tuned.max_num_seqs
         return self.or_default("max_num_seqs", self.run.max_num_seqs, default)
 
-    def num_batched_tokens(self, chunked: bool, length: int) -> int:
+    def num_batched_tokens(self, chunked: bool, length: int, bench: BenchLimits | None) -> int:
         default = self.gpu_class()[1]
         if self.engine.kind == "tensorrt-llm":
-            default = self.recipe.max_num_tokens or _BENCH_MAX_NUM_TOKENS
+            usual = bench.max_num_tokens if bench else _SERVER_MAX_NUM_TOKENS
+            default = self.recipe.max_num_tokens or usual
         elif self.engine.kind == "tgi":
             default = _TGI_PREFILL_TOKENS
         elif self.engine.scheduler == "vllm-v0" and not chunked:
@@ -303,6 +308,21 @@ class _Settings:
         if not chunked:  # whole prompts only: the longest must fit
             tokens = max(tokens, math.ceil(self.run.isl or 0))
         return tokens
+
+    def bench_limits(self, degrees: Degrees, kv_dtype: str) -> BenchLimits | None:
+        """Of trtllm-bench, which makes the offline rows of TensorRT-LLM."""
+        run, named = self.run, self.named
+        if run.workload != "offline" or self.engine.kind != "tensorrt-llm" or self.tuned:
+            return None
+        ranks = degrees.tp * degrees.dp
+        memory = ranks * degrees.pp * self.hardware.visible_memory_bytes
+        return bench_limits(
+            memory - weight_bytes_per_gpu(named.spec, 1, named.dtype),
+            ranks * kv_bytes_per_token(named.spec, kv_dtype, ranks),
+            run.isl or 1.0,
+            max(1.0, run.osl or 1.0),
+            degrees.pp,
+        )
 
     def balances_prompts(self) -> bool:
         """`enable_balance`: off by default, on in NVIDIA's recipes of servers."""
