@@ -437,7 +437,8 @@ def test_a_calibration_is_of_one_accelerator(tmp_path: Path) -> None:
     assert reason == "--calibration is of h100-sxm-80gb, this is h200-sxm-141gb"
     # What it was made for is taken as it is; of what it was not made for, the row says so.
     others = [predict(one, fitted) for one in (here, row(tmp_path, model="Qwen/Qwen3-8B"))]
-    assert [(a.what, a.value, a.option) for a in assumed(others) if a.option[0] == "-"] == [
+    said = [one for one in assumed(o.assumptions for o in others) if one.option[0] == "-"]
+    assert [(one.what, one.value, one.option) for one in said] == [
         (
             "calibration of another server, 1 row",
             "of llama-3.1-8b, not qwen3-8b: bands are not narrowed",

@@ -143,6 +143,23 @@ def test_late_first_tokens_are_watched_and_pull_nothing(tmp_path: Path) -> None:
     assert note.endswith("TTFT P99 is not fitted, and not in `all`.")
 
 
+def test_what_nobody_predicts_is_named_and_left_out(tmp_path: Path) -> None:
+    """Answers of one token have no TPOT, whatever a table says."""
+    table = _table(tmp_path, TRUE)
+    lines = table.read_text(encoding="utf-8").splitlines()
+    cells = dict(zip(COLUMNS, lines[1].split(","), strict=True)) | {"osl": "1"}
+    table.write_text("\n".join([lines[0], ",".join(cells.values()), *lines[2:]]) + "\n")
+    code, out, err = _capplan("calibrate", str(table), "--json")
+    assert code == 0, err
+    answer = json.loads(out)
+    remarks = [(r["run"], r["remark"]) for r in answer["result"]["remarks"]]
+    assert (cells["id"], "tpot_mean_ms: nothing like it is predicted") in remarks
+    counts = {row["name"]: row["num_figures"] for row in answer["result"]["errors"]}
+    assert (counts["TPOT"], counts["TTFT"]) == (len(LOADS) - 1, len(LOADS))
+    # What the table does not say of its servers is under Assumed.
+    assert "--max-num-seqs" in [one["option"] for one in answer["assumptions"]]
+
+
 def test_priors_speak_where_data_do_not(tmp_path: Path) -> None:
     """On one GPU nothing is learnt of collectives."""
     runs = [one for one in _runs(tmp_path, TRUE) if one.tp == 1]

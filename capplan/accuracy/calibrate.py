@@ -85,7 +85,8 @@ class Fit:
     """``errors_*`` are log predicted / measured for each figure.
 
     ``left_out`` predicts each run by a fit to all other runs (to first order around the whole
-    fit); ``weights`` below 1 are figures that the robust loss holds back.
+    fit); ``weights`` below 1 are figures that the robust loss holds back; ``unpredicted`` were
+    measured of runs in which we know no such figure (a TPOT of one token), and count nowhere.
     """
 
     calibration: Calibration
@@ -95,6 +96,7 @@ class Fit:
     errors_after: tuple[float, ...]
     errors_left_out: tuple[float, ...]
     weights: tuple[float, ...]
+    unpredicted: tuple[Figure, ...] = ()
 
 
 def calibration_at(theta: Sequence[float]) -> Calibration:
@@ -127,14 +129,14 @@ def fit(runs: Sequence[MeasuredRun]) -> Fit:
     """
     import numpy as np
 
-    figures = figures_of(runs)
+    problem = _Problem(runs)
+    figures = problem.figures
     num_fitted = sum(figure.is_fitted for figure in figures)
     if num_fitted < LEAST_FIGURES:
         raise CapplanError(
             f"{num_fitted} measured figures are too few to calibrate with",
             hint=f"{LEAST_FIGURES} at least; ten runs at several loads identify most parameters",
         )
-    problem = _Problem(runs, figures)
     theta = np.zeros(len(PRIORS))
     errors = before = problem.errors(theta)
     weights = np.ones(len(figures))
@@ -157,6 +159,7 @@ def fit(runs: Sequence[MeasuredRun]) -> Fit:
         tuple(map(float, errors)),
         tuple(map(float, left_out)),
         tuple(map(float, weights)),
+        problem.unpredicted,
     )
 
 
@@ -178,28 +181,36 @@ def _parameter(index: int, value: float, spread: float) -> FittedParameter:
 class _Problem:
     """Predictions of the runs under a calibration, and their derivatives."""
 
-    def __init__(self, runs: Sequence[MeasuredRun], figures: tuple[Figure, ...]) -> None:
+    def __init__(self, runs: Sequence[MeasuredRun]) -> None:
         import numpy as np
 
-        self.figures = figures
         self.runs = [(settings_of(run), load_of(run)) for run in runs]
         self.names = [run.id for run in runs]
-        self.logs = np.log([figure.measured for figure in figures])
+        self.uncalibrated = self._metrics(UNCALIBRATED)
+        stated = figures_of(runs)
+        self.figures = tuple(f for f in stated if f.column in self.uncalibrated[f.run])
+        self.unpredicted = tuple(f for f in stated if f not in self.figures)
+        self.logs = np.log([figure.measured for figure in self.figures])
         self.farthest = np.array([_FARTHEST[name] / sd for name, sd in PRIORS])
-        self.scales = np.array([figure.scale for figure in figures])
+        self.scales = np.array([figure.scale for figure in self.figures])
+
+    def _metrics(self, calibration: Calibration) -> list[dict[str, float]]:
+        """Of every run, by column."""
+        found = []
+        for (settings, load), name in zip(self.runs, self.names, strict=True):
+            try:
+                found.append(emulate(settings, load, server_of(settings, calibration)).metrics)
+            except CapplanError as error:
+                raise CapplanError(f"run {name}: {error.message}", hint=error.hint) from None
+        return found
 
     def errors(self, theta: Vector) -> Vector:
         """log(predicted / measured) of every figure."""
         import numpy as np
 
-        calibration = calibration_at(_floats(theta)) if theta.any() else UNCALIBRATED
-        predicted = []
-        for (settings, load), name in zip(self.runs, self.names, strict=True):
-            try:
-                server = server_of(settings, calibration)
-                predicted.append(emulate(settings, load, server).metrics)
-            except CapplanError as error:
-                raise CapplanError(f"run {name}: {error.message}", hint=error.hint) from None
+        predicted = self.uncalibrated
+        if theta.any():
+            predicted = self._metrics(calibration_at(_floats(theta)))
         values = [predicted[figure.run][figure.column] for figure in self.figures]
         return np.asarray(np.log(values) - self.logs)
 

@@ -99,6 +99,10 @@ def _errors(found: Fit, name: str | None) -> FigureErrors | None:
 
 def _remarks(gathered: CalibrationRuns, found: Fit) -> list[RunRemark]:
     remarks = [RunRemark(run, note) for run, note in gathered.notes]
+    remarks += [
+        RunRemark(gathered.runs[figure.run].id, f"{figure.column}: nothing like it is predicted")
+        for figure in found.unpredicted
+    ]
     for figure, weight, error in zip(found.figures, found.weights, found.errors_after, strict=True):
         if weight < _HELD_BACK:
             off = math.exp(error)

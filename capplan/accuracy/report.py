@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from capplan.accuracy.breakdown import parts_of
@@ -140,21 +140,27 @@ def described(run: MeasuredRun) -> str:
     )
 
 
-def assumed(predictions: Sequence[Prediction]) -> list[Assumption]:
-    """What rows left unsaid, by column: how many, and the values most often taken."""
+def assumed(
+    rows: Iterable[Sequence[Assumption]], options: Mapping[str, str] | None = None
+) -> list[Assumption]:
+    """What rows left unsaid, by column: how many, and the values most often taken.
+
+    ``options`` that say the same of all rows, by column.
+    """
+    by_column = {CALIBRATION: CALIBRATION, **(options or {})}
     values: dict[tuple[str, str], Counter[str]] = {}
-    for found in predictions:
-        for one in found.assumptions:
+    for assumptions in rows:
+        for one in assumptions:
             values.setdefault((one.option, one.what), Counter())[one.value] += 1
     lines = []
     for (column, what), counts in sorted(values.items()):
         common = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
         shown = "; ".join(value for value, _ in common[:_MOST_VALUES])
         more = f"; {len(common) - _MOST_VALUES} more" if len(common) > _MOST_VALUES else ""
-        rows = sum(counts.values())
-        plural = "row" if rows == 1 else "rows"
-        option = column if column == CALIBRATION else f"column {column}"
-        lines.append(Assumption(f"{what}, {rows:,} {plural}", f"{shown}{more}", option))
+        num = sum(counts.values())
+        of = f"{what}, {num:,} row{'' if num == 1 else 's'}"
+        option = by_column.get(column) or f"column {column}"
+        lines.append(Assumption(of, f"{shown}{more}", option))
     return lines
 
 

@@ -63,7 +63,7 @@ def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int
         write_predictions(predictions, Path(options.predictions))
         environment().stderr.write(f"wrote {options.predictions}\n")
     asked = AccuracyInputs(path, by, where, num_worst, options.calibration)
-    assumptions = [*inputs.assumptions, *assumed(predictions)]
+    assumptions = [*inputs.assumptions, *assumed(found.assumptions for found in predictions)]
 
     def screen() -> Screen:
         from capplan.render.accuracy import screen as render

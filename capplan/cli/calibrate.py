@@ -7,18 +7,26 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capplan.accuracy.calibration_report import calibrate
-from capplan.accuracy.calibration_runs import gather
+from capplan.accuracy.calibration_runs import CalibrationRuns, gather
+from capplan.accuracy.load import load_of
+from capplan.accuracy.report import assumed
+from capplan.accuracy.settings import settings_of
 from capplan.cli.environment import environment
 from capplan.cli.exit_codes import EXIT_FINE, EXIT_NO
 from capplan.cli.files import checked_path, write_new
-from capplan.cli.inputs import Inputs
 from capplan.cli.output import show
 from capplan.errors import CapplanError
 from capplan.render.screen import Screen
+from capplan.results.assumptions import Assumption
 from capplan.results.calibration import CalibrateInputs
 from capplan.specs.calibration import yaml_text
 
 SCHEMA = "capplan.calibrate/1"
+# What stands in for a column of every run, where it is not called so itself.
+_OPTIONS = {
+    "gpu": "--hardware", "num_gpus": "--gpus", "weight_dtype": "--dtype",
+    "isl": "--prompt-tokens", "osl": "--output-tokens",
+}  # fmt: skip
 
 
 class CalibrateOptions(NamedTuple):
@@ -56,13 +64,22 @@ def answer(
     elif output is not None:
         environment().stderr.write(f"not written: {output}: it would not help\n")
 
+    assumptions = _assumed(gathered)
+
     def screen() -> Screen:
         from capplan.render.calibrate import screen as render
 
-        return render(result, asked, Inputs().assumptions)
+        return render(result, asked, assumptions)
 
-    show(SCHEMA, asked, (), result, screen, as_json=as_json, form=form)
+    show(SCHEMA, asked, assumptions, result, screen, as_json=as_json, form=form)
     return EXIT_FINE if result.helps else EXIT_NO
+
+
+def _assumed(gathered: CalibrationRuns) -> list[Assumption]:
+    """What the results leave open of their servers and loads."""
+    options = {name: f"--{name.replace('_', '-')}" for name in CalibrateOptions._fields}
+    rows = [(*settings_of(run).assumptions, *load_of(run).assumptions) for run in gathered.runs]
+    return assumed(rows, options | _OPTIONS)
 
 
 def _need_numpy() -> None:

@@ -156,5 +156,6 @@ def _next(result: CalibrationResult, inputs: CalibrateInputs) -> list[str]:
     if result.written is not None:
         return [f"capplan gpus --hardware {result.hardware} --calibration {result.written}"]
     if result.helps and inputs.output is None:
-        return [f"capplan calibrate {' '.join(inputs.results[:2])} ... --output calibration.yaml"]
+        files = " ".join(inputs.results[:2]) + (" ..." if len(inputs.results) > 2 else "")
+        return [f"capplan calibrate {files} --output calibration.yaml"]
     return []
