@@ -237,6 +237,22 @@ def test_what_a_file_does_not_say(tmp_path: Path) -> None:
     assert (found.gpu, found.isl, found.osl, found.concurrency) == ("h100", 100.0, 100.0, 4)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--tp", "x"), "--tp: `x`: is not a number"),
+        (("--prompt-tokens", "1kg"), "--prompt-tokens: `1kg` has an unknown unit, `kg`"),
+        (("--workload", "close"), "--workload: `close`: did you mean `closed`?"),
+        (("--output", "mine.json"), "--output writes .yaml and .yml files"),
+    ],
+)
+def test_what_an_option_says_wrong_is_said_of_the_option(words: tuple[str, str], said: str) -> None:
+    code, _, err = _capplan("calibrate", "any.csv", *words)
+    assert code == 2
+    assert err.startswith(f"error: {said}\n")
+    assert "any.csv" not in err
+
+
 def test_one_accelerator_at_a_time(tmp_path: Path) -> None:
     table = _table(tmp_path, UNCALIBRATED)
     other = tmp_path / "other.csv"

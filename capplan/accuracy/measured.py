@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from capplan.errors import CapplanError, Location, nearest_name
+from capplan.errors import CapplanError, Location, nearest_name, one_line
 
 Workload = Literal[
     "closed", "poisson", "constant-rate", "burst", "offline", "static", "offline-batch"
@@ -109,7 +109,8 @@ def read_measured(path: Path) -> list[MeasuredRun]:
             for row in reader:
                 run = _Row(path, reader.line_num, row).run()
                 if run.id in seen:
-                    raise _fault(path, reader.line_num, "id", run.id, f"also line {seen[run.id]}")
+                    again = f"also line {seen[run.id]}"
+                    raise CellError(path, reader.line_num, "id", run.id, again)
                 seen[run.id] = reader.line_num
                 runs.append(run)
     except OSError as error:
@@ -155,13 +156,17 @@ def _check_header(path: Path, names: object) -> None:
             )
 
 
-def _fault(path: Path, line: int, column: str, value: str, what: str) -> CapplanError:
-    short = value if len(value) <= 40 else value[:40] + "..."
-    return CapplanError(
-        f"column `{column}`: `{short}`: {what}",
-        location=Location(str(path), line, 1),
-        hint="leave the cell empty where it is not known",
-    )
+class CellError(CapplanError):
+    """A cell that cannot be read: ``column``, ``value`` as shown, and ``what`` is wrong with it."""
+
+    def __init__(self, path: Path, line: int, column: str, value: str, what: str) -> None:
+        short = one_line(value, 40)
+        super().__init__(
+            f"column `{column}`: `{short}`: {what}",
+            location=Location(str(path), line, 1),
+            hint="leave the cell empty where it is not known",
+        )
+        self.column, self.value, self.what = column, short, what
 
 
 class _Row:
@@ -184,7 +189,7 @@ class _Row:
         text, count, number = self.text, self.count, self.number
         for name in REQUIRED:
             if not text(name):
-                raise _fault(self.path, self.line, name, "", "must be given")
+                raise CellError(self.path, self.line, name, "", "must be given")
         return MeasuredRun(
             id=text("id"),
             model=text("model"),
@@ -236,7 +241,7 @@ class _Row:
                 return known
         near = nearest_name(value, WORKLOADS)
         what = f"did you mean `{near}`?" if near else f"one of {', '.join(WORKLOADS)}"
-        raise _fault(self.path, self.line, "workload", value, what)
+        raise CellError(self.path, self.line, "workload", value, what)
 
     def number(self, name: str, *, infinite: bool = False) -> float | None:
         value = self.text(name)
@@ -245,9 +250,9 @@ class _Row:
         try:
             read = float(value)
         except ValueError:
-            raise _fault(self.path, self.line, name, value, "is not a number") from None
+            raise CellError(self.path, self.line, name, value, "is not a number") from None
         if math.isnan(read) or read < 0 or (math.isinf(read) and not infinite):
-            raise _fault(self.path, self.line, name, value, "must be a number from 0 up")
+            raise CellError(self.path, self.line, name, value, "must be a number from 0 up")
         return read
 
     def count(self, name: str) -> int | None:
@@ -255,7 +260,7 @@ class _Row:
         if read is None:
             return None
         if read != int(read) or read < 1:
-            raise _fault(self.path, self.line, name, self.text(name), "is not a whole number")
+            raise CellError(self.path, self.line, name, self.text(name), "is not a whole number")
         return int(read)
 
     def first_number(self, name: str) -> float | None:
