@@ -406,7 +406,7 @@ def test_processes_change_nothing() -> None:
     assert one == two
 
 
-def test_columns_that_do_not_exist_are_named() -> None:
+def test_columns_and_folders_that_do_not_exist_are_named() -> None:
     import io
 
     from capplan.cli.environment import Environment
@@ -414,6 +414,9 @@ def test_columns_that_do_not_exist_are_named() -> None:
 
     err = io.StringIO()
     env = Environment(io.StringIO(), err, 80, is_terminal=False, colour=False)
+    assert run(["accuracy", str(OWN), "--predictions", "no/such/place.csv"], env) == 2
+    assert err.getvalue().startswith("error: there is no such folder\n  --> no/such\n")
+    err.truncate(err.seek(0))
     assert run(["accuracy", str(OWN), "--by", "gpus"], env) == 2
     assert err.getvalue().startswith("error: no column `gpus`\nhint: did you mean `gpu`?")
 

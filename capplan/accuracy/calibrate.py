@@ -20,6 +20,7 @@ from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.errors import CapplanError
 from capplan.performance.calibration import UNCALIBRATED, Calibration
+from capplan.results.calibration import ParameterLearnt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +54,7 @@ _FARTHEST = {"compute": math.log(3), "bandwidth": math.log(3), "collective_laten
              "step_s": 0.1, "sequence_s": 1e-3}  # fmt: skip
 # Posterior over prior spread below which the data, not the prior, set a parameter.
 _IDENTIFIED = 0.5
-LEAST_FIGURES = 4
+_LEAST_FIGURES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,6 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class FittedParameter:
-    name: str
-    value: float
-    low: float
-    high: float
-    identified: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Fit:
     """``errors_*`` are log predicted / measured for each figure.
 
@@ -90,7 +82,7 @@ class Fit:
     """
 
     calibration: Calibration
-    parameters: tuple[FittedParameter, ...]
+    parameters: tuple[ParameterLearnt, ...]
     figures: tuple[Figure, ...]
     errors_before: tuple[float, ...]
     errors_after: tuple[float, ...]
@@ -132,10 +124,10 @@ def fit(runs: Sequence[MeasuredRun]) -> Fit:
     problem = _Problem(runs)
     figures = problem.figures
     num_fitted = sum(figure.is_fitted for figure in figures)
-    if num_fitted < LEAST_FIGURES:
+    if num_fitted < _LEAST_FIGURES:
         raise CapplanError(
             f"{num_fitted} measured figures are too few to calibrate with",
-            hint=f"{LEAST_FIGURES} at least; ten runs at several loads identify most parameters",
+            hint=f"{_LEAST_FIGURES} at least; ten runs at several loads identify most parameters",
         )
     theta = np.zeros(len(PRIORS))
     errors = before = problem.errors(theta)
@@ -167,15 +159,17 @@ def _floats(theta: Vector) -> list[float]:
     return [float(x) for x in theta]
 
 
-def _parameter(index: int, value: float, spread: float) -> FittedParameter:
+def _parameter(index: int, value: float, spread: float) -> ParameterLearnt:
     name, sd = PRIORS[index]
     z80 = 1.2816  # 80 % of a normal distribution lie within
     low, middle, high = ((value + k * z80 * spread) * sd for k in (-1, 0, 1))
+    neutral = 0.0
     if not name.endswith("_s"):
-        low, middle, high = math.exp(low), math.exp(middle), math.exp(high)
+        low, middle, high, neutral = math.exp(low), math.exp(middle), math.exp(high), 1.0
     # A value at its bound is no measurement, however sharp the data are there.
     at_bound = abs(value * sd) > 0.999 * _FARTHEST[name]
-    return FittedParameter(name, middle, low, high, bool(spread < _IDENTIFIED and not at_bound))
+    identified = bool(spread < _IDENTIFIED and not at_bound)
+    return ParameterLearnt(name, middle, low, high, identified, neutral)
 
 
 class _Problem:

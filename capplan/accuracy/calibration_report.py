@@ -45,22 +45,15 @@ def described(gathered: CalibrationRuns, found: Fit) -> tuple[CalibrationResult,
         models=tuple(dict.fromkeys(server.model_id for server in servers)),
         tp=tuple(sorted({server.tp for server in servers})),
         num_runs=len(gathered.runs),
-        parameters=tuple(
-            ParameterLearnt(p.name, p.value, p.low, p.high, p.identified, _neutral(p.name))
-            for p in found.parameters
-        ),
+        parameters=found.parameters,
         errors=tuple(errors),
         total=total,
-        remarks=(*_remarks(gathered, found),),
+        remarks=tuple(_remarks(gathered, found)),
         skipped=tuple(RunRemark(name, why) for name, why in gathered.skipped),
         written=None,
         bands=own_errors(gathered.runs, found),
     )
     return result, _spec(result)
-
-
-def _neutral(name: str) -> float:
-    return 0.0 if name.endswith("_s") else 1.0
 
 
 def _one_kind(servers: Sequence[RunSettings]) -> None:

@@ -21,6 +21,7 @@ from capplan.cli.output import show
 from capplan.cli.progress import Progress
 from capplan.errors import CapplanError
 from capplan.performance.calibration import calibration_words
+from capplan.render.new_file import check_folder
 from capplan.render.screen import Screen
 from capplan.results.accuracy import AccuracyInputs
 from capplan.specs.calibration import CalibrationSpec, load_calibration
@@ -56,6 +57,8 @@ def answer(path: str, options: AccuracyOptions, as_json: bool, form: str) -> int
     jobs = inputs.count("--jobs", options.jobs, 0, None) if options.jobs else None
     chosen = selected(runs, where)
     fitted = _calibration(options.calibration, inputs)
+    if options.predictions is not None:
+        check_folder(Path(options.predictions))
     with Progress("predicting rows") as progress:
         predictions = predict_all(chosen, jobs, fitted, progress)
     result = accuracy_result(chosen, predictions, by, num_worst, fitted)

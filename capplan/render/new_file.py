@@ -24,16 +24,21 @@ def check_new_file(
             raise CapplanError(
                 "the file exists", location=location, hint="remove it, or give another name"
             )
-        if not path.parent.is_dir():
-            raise CapplanError(
-                "there is no such folder",
-                location=Location(str(path.parent)),
-                hint="make it first, or name a file in another one",
-            )
+        check_folder(path)
     except OSError as error:
         raise CapplanError(
             f"cannot be written: {error.strerror}", location=location, hint=UNWRITABLE
         ) from None
+
+
+def check_folder(path: Path) -> None:
+    """Refuse, before any work, a file in a folder that is not there."""
+    if not path.parent.is_dir():
+        raise CapplanError(
+            "there is no such folder",
+            location=Location(str(path.parent)),
+            hint="make it first, or name a file in another one",
+        )
 
 
 @contextmanager
