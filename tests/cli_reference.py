@@ -86,9 +86,14 @@ def _option(param: Any) -> Option:
     return Option(
         tuple(names),
         "" if param.is_flag else param.metavar or "",
-        _DEFAULT.sub("", text).rstrip("."),
+        _without_stop(_DEFAULT.sub("", text)),
         default[1] if default else _switched(param),
     )
+
+
+def _without_stop(text: str) -> str:
+    """A row needs no full stop; three dots say that there is more."""
+    return text if text.endswith("...") else text.removesuffix(".")
 
 
 def _switched(param: Any) -> str:
