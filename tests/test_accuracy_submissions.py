@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from test_accuracy import row
 
+from capplan.accuracy.benchmarks.mlperf import LatencyLimits, highest_rate
 from capplan.accuracy.emulate import arrivals_of, of_replica
 from capplan.accuracy.load import load_of
-from capplan.accuracy.mlperf import LatencyLimits, highest_rate
 from capplan.accuracy.predict import predict
 from capplan.accuracy.server import overheads_of
 from capplan.accuracy.settings import settings_of

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from test_accuracy import row
 
+from capplan.accuracy.benchmarks.trtllm_bench import BenchLimits, bench_limits
 from capplan.accuracy.settings import settings_of
-from capplan.accuracy.trtllm_bench import BenchLimits, bench_limits
 
 _GIB = 2**30
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 
-from capplan.accuracy.aiconfigurator import recipe_of
+from capplan.accuracy.benchmarks.aiconfigurator import recipe_of
 from capplan.accuracy.lengths import (
     ANSWER_SHAPE,
     CHAT_SIGMA,

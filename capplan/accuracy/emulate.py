@@ -7,10 +7,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from capplan.accuracy.benchmarks.mlperf import LatencyLimits, highest_rate
 from capplan.accuracy.client import Client, Timings
 from capplan.accuracy.client_metrics import client_metrics, mean, static_metrics
 from capplan.accuracy.load import Load
-from capplan.accuracy.mlperf import LatencyLimits, highest_rate
 from capplan.accuracy.scheduler import make_loop
 from capplan.accuracy.server import Server
 from capplan.accuracy.settings import RunSettings

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from capplan.accuracy.benchmarks.mlperf_settings import is_mlperf
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.mlperf_settings import is_mlperf
 from capplan.errors import CapplanError, one_line
 from capplan.specs.engine import EngineSpec, version_key
 from capplan.specs.engine_catalogue import engine_at, load_engine, load_engines

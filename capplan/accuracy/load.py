@@ -8,12 +8,12 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from capplan.accuracy.aiconfigurator import recipe_of
 from capplan.accuracy.arrivals import Arrivals, arrivals_of, num_runs_of
+from capplan.accuracy.benchmarks.aiconfigurator import recipe_of
+from capplan.accuracy.benchmarks.mlperf import LatencyLimits, limits_of
 from capplan.accuracy.drawn_lengths import STEADY_TOOLS, counted, draws_of, mean_share
 from capplan.accuracy.lengths import Draw, with_mean
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.mlperf import LatencyLimits, limits_of
 from capplan.accuracy.warm_cache import finds_its_prompts
 from capplan.errors import UnsupportedError
 from capplan.results.assumptions import Assumption

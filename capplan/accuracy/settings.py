@@ -7,15 +7,15 @@ import re
 from dataclasses import dataclass
 from typing import TypeVar
 
-from capplan.accuracy.aiconfigurator import recipe_of
+from capplan.accuracy.benchmarks.aiconfigurator import recipe_of
+from capplan.accuracy.benchmarks.mlperf_settings import tuning_of, with_degrees
+from capplan.accuracy.benchmarks.trtllm_bench import BenchLimits, bench_limits
 from capplan.accuracy.endpoint import renders_template
 from capplan.accuracy.engines import Engine, engine_of
 from capplan.accuracy.in_process import in_process_limits
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.mlperf_settings import tuning_of, with_degrees
 from capplan.accuracy.names import NamedModel, hardware_of, model_of
 from capplan.accuracy.parallelism import Degrees, Parallelism
-from capplan.accuracy.trtllm_bench import BenchLimits, bench_limits
 from capplan.formulas.number_formats import FORMATS
 from capplan.results.assumptions import Assumption
 from capplan.specs.hardware import HardwareSpec

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from capplan.accuracy.benchmarks.mlperf_settings import is_mlperf
 from capplan.accuracy.measured import MeasuredRun
-from capplan.accuracy.mlperf_settings import is_mlperf
 
 _BISECTIONS = 7
 _LEAST_FRACTION, _MOST_FRACTION = 0.2, 1.12  # of the capacity, which a burst underestimates

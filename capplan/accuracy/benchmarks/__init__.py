@@ -1,0 +1,1 @@
+"""What public benchmarks set and send, by their own scripts, and which rows are theirs."""
