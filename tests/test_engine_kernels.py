@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import hypot
 from pathlib import Path
 
@@ -11,10 +12,14 @@ from test_accuracy import row
 from capplan.accuracy.load import load_of
 from capplan.accuracy.server import overheads_of, server_of
 from capplan.accuracy.settings import settings_of
+from capplan.cli.inputs import Inputs
+from capplan.cli.serving import ServingOptions, serving_of
+from capplan.performance.batch import Chunk
 from capplan.performance.engine_families import engine_kernels
 from capplan.performance.overheads import PLAIN_KERNELS, EngineKernels, EngineOverheads
 from capplan.performance.rates import derated_rates
 from capplan.performance.step import StepModel
+from capplan.planner.serving import Serving
 from capplan.specs.catalogue import load_hardware, load_model
 from capplan.specs.engine_performance import engine_performance
 
@@ -92,6 +97,50 @@ def test_versions_that_scripts_install(tmp_path: Path) -> None:
     assert amd.engine.version == (0, 6, 1)
     assert overheads_of(amd).kernels.decode_groups == ()
     assert ("kernels", "of vLLM's own build") in {(a.what, a.value) for a in amd.assumptions}
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "gpu", "hardware"),
+    [
+        ("vllm", "0.6.1", "MI300X", "mi300x"),
+        ("vllm", "0.6.3", "MI300X", "mi300x"),
+        ("vllm", "0.12.0", "H100-SXM", "h100-sxm-80gb"),
+        ("tensorrt-llm", "0.11", "H100-SXM", "h100-sxm-80gb"),
+        ("tensorrt-llm", "1.1.0", "H100-SXM", "h100-sxm-80gb"),
+    ],
+)
+def test_a_plan_is_simulated_as_a_measured_run_is(
+    tmp_path: Path, engine: str, version: str, gpu: str, hardware: str
+) -> None:
+    """Host times and kernels of the version, not of the first of its profile."""
+    served = _serving(engine, version, hardware)
+    cells = {"engine_version": version, "model": "meta-llama/Llama-3.1-8B-Instruct",
+             "weight_dtype": "bf16", "gpu": gpu}  # fmt: skip
+    names = {"vllm": "vLLM", "tensorrt-llm": "TensorRT-LLM"}
+    settings = settings_of(row(tmp_path, **cells, engine=names[engine]))
+    measured = server_of(settings).model
+    as_measured = replace(
+        served, enable_chunked_prefill=settings.chunked_prefill, ep=settings.ep
+    ).steps
+    reads = measured.uniform_reads(16, 1000)
+    chunks = [Chunk(256, 1024)]
+    assert as_measured.decode(16, reads) == measured.decode(16, reads)
+    assert as_measured.mixed(16, reads, chunks) == measured.mixed(16, reads, chunks)
+
+
+def test_a_version_that_is_not_stated_is_the_newest() -> None:
+    """As the assumption says: TensorRT-LLM's profile reaches from 0.9 to 1.3."""
+    newest = _serving("tensorrt-llm", None, "h100-sxm-80gb")
+    assert newest.overheads == _serving("tensorrt-llm", "1.3", "h100-sxm-80gb").overheads
+    assert newest.overheads != _serving("tensorrt-llm", "0.9", "h100-sxm-80gb").overheads
+
+
+def _serving(engine: str, version: str | None, hardware: str) -> Serving:
+    nothing: dict[str, None] = dict.fromkeys(ServingOptions._fields)
+    options = ServingOptions(**nothing)._replace(
+        model="llama-3.1-8b", hardware=hardware, engine=engine, engine_version=version
+    )
+    return serving_of(options, None, 1, Inputs())
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from capplan.performance.step import StepModel
 from capplan.specs.check import DeploymentSection
 from capplan.specs.editions import WeightEdition
 from capplan.specs.engine import EngineSpec
-from capplan.specs.engine_catalogue import load_engine
+from capplan.specs.engine_catalogue import load_engine, version_within
 from capplan.specs.hardware import HardwareSpec
 from capplan.specs.kv_cache import PACKED_MLA
 
@@ -208,6 +208,7 @@ class Case:
         flat = self.profile is None or spec.vendor.lower() not in ("nvidia", "amd")
         engine = KvEngine(
             profile=profile,
+            version=version_within(profile, self.engine_version),
             dtype=None,
             kv_dtype=self.kv_format,
             tp=tp,

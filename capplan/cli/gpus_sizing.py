@@ -24,6 +24,7 @@ from capplan.planner.sizing.store import NoPoints, PointFiles, Points, version_o
 from capplan.results.gpus import GpusResult
 from capplan.simulator.traffic.drawn import resolved
 from capplan.simulator.yardstick import Limit
+from capplan.specs.engine_catalogue import version_within
 from capplan.specs.rates import ConstantRate
 
 
@@ -117,6 +118,7 @@ def _sought(asked: Asked, inputs: Inputs) -> KvEngine:
     engine = asked.questions[0].engine
     return KvEngine(
         profile=profile,
+        version=version_within(profile, options.engine_version),
         dtype=engine.dtype,
         kv_dtype=engine.kv_dtype,
         reserve_bytes=None if options.reserve is None else engine.reserve_bytes,

@@ -13,7 +13,7 @@ from capplan.formulas.number_formats import FORMATS
 from capplan.performance.kv_engine import Deployment, KvEngine
 from capplan.planner.serving import Serving
 from capplan.specs.engine import EngineSpec
-from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine
+from capplan.specs.engine_catalogue import DEFAULT_ENGINE, load_engine, version_within
 from capplan.specs.model import ModelSpec
 from capplan.specs.plan import Plan
 from capplan.specs.plan_engine import FlagValues, VllmEngine
@@ -135,6 +135,7 @@ def _engine(
     prefixes, asynchronous = options.enable_prefix_caching, options.async_scheduling
     return KvEngine(
         profile=profile,
+        version=version_within(profile, version),
         dtype=dtype,
         kv_dtype=inputs.kv_dtype(options.kv_dtype or flags.kv_cache_dtype, model, dtype),
         gpu_memory_bytes=inputs.gpu_memory(options.gpu_memory),

@@ -24,7 +24,8 @@ class KvEngine:
 
     ``reserve_bytes`` is a flat sum beside weights and KV in place of the itemised terms.
     ``dp`` copies of the attention share one set of experts. ``edition`` is how a log says that
-    the weights are quantised; else they are as stored, or converted to ``dtype``.
+    the weights are quantised; else they are as stored, or converted to ``dtype``. ``version`` is
+    the one that was stated, say 0.11.2; None is the profile's last.
     """
 
     profile: EngineSpec
@@ -44,6 +45,7 @@ class KvEngine:
     async_scheduling: bool | None = None
     enable_prefix_caching: bool | None = None
     edition: WeightEdition | None = None
+    version: str | None = None
 
     @property
     def weights(self) -> WeightEdition:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 from capplan.errors import CapplanError, UnsupportedError
 from capplan.performance.calibration import UNCALIBRATED, Calibration
-from capplan.performance.engine_families import engine_overheads
+from capplan.performance.engine_families import engine_kernels, engine_overheads
 from capplan.performance.kv_engine import Deployment
 from capplan.performance.kv_pool import KvPool
 from capplan.performance.overheads import EngineOverheads
@@ -185,13 +185,14 @@ class Serving:
 
     @cached_property
     def overheads(self) -> EngineOverheads:
-        """Host time, launches and front end of the engine's version."""
-        profile = self.profile
-        version = version_key(profile.versions.first)
-        asynchronous = self.config.async_scheduling
+        """Host time, launches, front end and kernels of the engine's version."""
+        profile, config = self.profile, self.config
+        version = version_key(self.deployment.engine.version or profile.versions.last)
+        asynchronous = config.async_scheduling
         family = engine_performance(profile.engine, version, asynchronous=asynchronous)
-        found = engine_overheads(family)
-        return self.calibration.overheads(found)
+        vendor, chunks = self.deployment.hardware.vendor, config.enable_chunked_prefill
+        kernels = engine_kernels(family, version, vendor, chunks_prefill=chunks)
+        return self.calibration.overheads(replace(engine_overheads(family), kernels=kernels))
 
     @cached_property
     def rates(self) -> Rates:
@@ -203,6 +204,7 @@ class Serving:
             hardware,
             deployment.tp,
             compute,
+            engine=self.overheads.kernels,
             dp=engine.dp,
             pp=engine.pp,
             fixed_factor=self.overheads.fixed_factor,

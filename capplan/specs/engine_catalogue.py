@@ -13,6 +13,7 @@ from capplan.specs.fields import validate
 
 DEFAULT_ENGINE = "vllm"
 FOLDER = Path(__file__).resolve().parent.parent / "engines"
+_VERSION = re.compile(r"v?(\d{1,6}\.\d{1,6}(?:\.\d{1,6})?)")
 _ALIASES = {"tensorrt": "tensorrt-llm", "trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm"}
 
 
@@ -36,7 +37,7 @@ def load_engine(name: str = DEFAULT_ENGINE, version: str | None = None) -> Engin
     families = _families(name)
     if version is None:
         return families[-1]
-    found = re.match(r"v?(\d{1,6}\.\d{1,6}(?:\.\d{1,6})?)", version.strip())
+    found = _VERSION.match(version.strip())
     if not found:
         raise CapplanError(
             f"`{one_line(version, 40)}` is not a version",
@@ -46,6 +47,16 @@ def load_engine(name: str = DEFAULT_ENGINE, version: str | None = None) -> Engin
         if _holds(spec, found[1]):
             return spec
     raise _unknown_version(families, found[1])
+
+
+def version_within(spec: EngineSpec, version: str | None) -> str | None:
+    """The numbers of a stated version, where it is one of this family's; else None.
+
+    >>> version_within(load_engine("vllm", "0.11"), "v0.11.2rc1"), version_within(load_engine(), "")
+    ('0.11.2', None)
+    """
+    found = _VERSION.match(version.strip()) if version else None
+    return found[1] if found and _holds(spec, found[1]) else None
 
 
 def engine_at(name: str, month: str) -> EngineSpec:
