@@ -135,10 +135,27 @@ def test_a_version_that_is_not_stated_is_the_newest() -> None:
     assert newest.overheads != _serving("tensorrt-llm", "0.9", "h100-sxm-80gb").overheads
 
 
-def _serving(engine: str, version: str | None, hardware: str) -> Serving:
+@pytest.mark.parametrize(
+    ("hardware", "model", "chunked"),
+    [
+        ("h100-sxm-80gb", "llama-3.1-8b", True),  # 131,072 tokens of context
+        ("h100-sxm-80gb", "llama-3-8b", False),  # 8,192
+        ("mi300x", "llama-3.1-8b", False),
+    ],
+)
+def test_the_old_core_chunks_prompts_of_long_contexts(
+    hardware: str, model: str, chunked: bool
+) -> None:
+    """vLLM 0.5.4 to 0.7 (vllm/engine/arg_utils.py): above 32K of context, not on ROCm (#11146)."""
+    assert _serving("vllm", "0.7.2", hardware, model).config.enable_chunked_prefill is chunked
+
+
+def _serving(
+    engine: str, version: str | None, hardware: str, model: str = "llama-3.1-8b"
+) -> Serving:
     nothing: dict[str, None] = dict.fromkeys(ServingOptions._fields)
     options = ServingOptions(**nothing)._replace(
-        model="llama-3.1-8b", hardware=hardware, engine=engine, engine_version=version
+        model=model, hardware=hardware, engine=engine, engine_version=version
     )
     return serving_of(options, None, 1, Inputs())
 

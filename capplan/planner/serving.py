@@ -134,8 +134,6 @@ class Serving:
         """The scheduler's settings; raises CapplanError where there is nothing to schedule on."""
         deployment, settings = self.deployment, self.deployment.settings
         self._check()
-        defaults = self.profile.defaults
-        chunked = self.enable_chunked_prefill
         copies = deployment.engine.dp
         states = has_states(deployment.model) and settings.enable_prefix_caching
         return SchedulerConfig(
@@ -144,7 +142,7 @@ class Serving:
             max_num_seqs=deployment.budget.max_num_seqs * copies,
             max_num_batched_tokens=deployment.budget.max_num_batched_tokens * copies,
             max_model_len=self.max_model_len,
-            enable_chunked_prefill=defaults.chunked_prefill if chunked is None else chunked,
+            enable_chunked_prefill=self._chunks_prefill(),
             enable_prefix_caching=settings.enable_prefix_caching,
             async_scheduling=settings.async_scheduling,
             long_prefill_token_threshold=self.long_prefill_token_threshold,
@@ -153,6 +151,16 @@ class Serving:
             mamba_cache_mode="align" if states else "none",
             rules=self.rules,
         )
+
+    def _chunks_prefill(self) -> bool:
+        """As given, else as the engine does at this context; the old core of vLLM keeps prompts
+        whole on ROCm (vllm-project/vllm#11146)."""
+        if self.enable_chunked_prefill is not None:
+            return self.enable_chunked_prefill
+        defaults = self.profile.defaults
+        if self.profile.core == "v0" and self.deployment.hardware.vendor == "AMD":
+            return defaults.chunked_prefill
+        return defaults.chunks_prefill(self.max_model_len)
 
     def _groups(self) -> tuple[KvGroup, ...]:
         """Empty where one group of full attention holds everything: the quick path."""
