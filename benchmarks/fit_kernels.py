@@ -1,11 +1,12 @@
 """The kernel curves of capplan/architectures: fitted to measured kernels, not to serving runs.
 
-    python benchmarks/fit_kernels.py FOLDER {experts,prefill,decode}
+    python benchmarks/fit_kernels.py FOLDER {experts,prefill,decode,collectives}
 
 FOLDER holds CSV files of measured kernels (moe_GPU.csv, context_attention_GPU.csv,
-generation_attention_GPU.csv), as derived from NVIDIA's aiconfigurator database; the fits of dense
-products come with it (gemm_fit_params.csv). Prints one line a generation, engine and format with
-the median and 90th percentile of the error. Needs the extra `fit`.
+generation_attention_GPU.csv, comm_GPU.csv), as derived from NVIDIA's aiconfigurator database; the
+fits of dense products come with it (gemm_fit_params.csv). Prints one line a generation, engine and
+format (of collectives: a GPU and number of GPUs) with the median and 90th percentile of the error.
+Needs the extra `fit`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import numpy as np
 from scipy.optimize import least_squares
+
+from capplan.formulas.collectives import all_reduce_time_s
 
 # Dense peaks in TFLOP/s (16 bits, 8 bits, 4 bits) and bandwidth in TB/s, as hardware/*.yaml.
 PEAKS = {
@@ -154,14 +157,49 @@ def decode(folder: Path) -> None:
         print("  bandwidth {:.3f} fixed {:.1f} us".format(*x))
 
 
+SERVED_BYTES = (2**13, 2**28)  # from one decode of a small model to a long prompt's chunk
+# GB/s of a GPU's links one way. Reduction in the switch lifts the bus bandwidth a little over it.
+LINKS = {
+    "a100_sxm": 300, "h100_sxm": 450, "h200_sxm": 450, "b200_sxm": 900, "b300_sxm": 900,
+    "gb200": 900, "gb300": 900, "l40s": 32, "rtx_pro_6000_server": 64,
+}  # fmt: skip
+IN_SWITCH = 1.04
+
+
+def collectives(folder: Path) -> None:
+    """All-reduces as engines launch them in CUDA graphs, over all engines of the table."""
+    groups: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in rows(folder, "comm_*.csv"):
+        as_served = row["engine"] != "nccl" and not row["variant"].endswith("eager")
+        served = SERVED_BYTES[0] <= float(row.get("bytes", 0)) <= SERVED_BYTES[1]
+        if row["op"] == "all_reduce" and as_served and served:
+            groups[row["gpu"], int(row["gpus"])].append(row)
+    for (gpu, num), group in sorted(groups.items()):
+        message = column(group, "bytes")
+
+        def time_s(x: np.ndarray) -> np.ndarray:
+            return all_reduce_time_s(message, num, x[0] * 1e-6, x[1] * 1e9, x[2] * 1e6)  # noqa: B023
+
+        print(f"{gpu} {num}".ljust(30), end=" ")
+        measured = column(group, "latency_ms") * 1e-3
+        most = LINKS[gpu] * IN_SWITCH
+        x = fit(time_s, [5, most / 2, 1], [0.5, 0.5, 0], [100, most, 100], measured)
+        print("  latency {:.1f} us, bus bandwidth {:.0f} GB/s, half at {:.1f} MB".format(*x))
+
+
+FITS: dict[str, Callable[[Path], None]] = {
+    "experts": experts, "prefill": prefill, "decode": decode, "collectives": collectives,
+}  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("kernels", choices=("experts", "prefill", "decode"))
+    parser.add_argument("kernels", choices=tuple(FITS))
     options = parser.parse_args()
-    {"experts": experts, "prefill": prefill, "decode": decode}[options.kernels](options.folder)
+    FITS[options.kernels](options.folder)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from copy import copy
 from dataclasses import replace
 
@@ -101,8 +101,10 @@ class _Changed(Evaluator):
         super().__init__(evaluator.rows)
         self._change = change
 
-    def sums(self, world: World, change: Change | None = None) -> np.ndarray:
-        return super().sums(world, change or self._change)
+    def sums(
+        self, world: World, change: Change | None = None, only: Container[int] | None = None
+    ) -> np.ndarray:
+        return super().sums(world, change or self._change, only)
 
 
 def ablate(linear: Linear) -> None:

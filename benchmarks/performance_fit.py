@@ -73,9 +73,10 @@ class Problem:
     def errors_of(self, sums: np.ndarray) -> np.ndarray:
         return self.log_predicted(sums) - np.log(self.measured)
 
-    def errors(self, theta: Theta) -> np.ndarray:
-        """log(predicted / measured) of every figure."""
-        return self.errors_of(self.evaluator.sums(World(theta)))
+    def errors(self, theta: Theta, only: np.ndarray | None = None) -> np.ndarray:
+        """log(predicted / measured) of every figure, or at least of those of ``only``."""
+        rows = None if only is None else set(self.at[only].tolist())
+        return self.errors_of(self.evaluator.sums(World(theta), only=rows))
 
     def units(self, unit_of: Callable[[Row], str]) -> np.ndarray:
         """The unit of each figure's row."""

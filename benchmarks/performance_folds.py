@@ -45,7 +45,7 @@ def leave_out(linear: Linear, kind: str) -> LeftOut:
     for unit in sorted(set(units)):
         mine = units == unit
         thetas[unit] = linear.refit(~mine & ~problem.suspect)
-        errors[mine] = problem.errors(thetas[unit])[mine]
+        errors[mine] = problem.errors(thetas[unit], mine)[mine]
     return LeftOut(errors, thetas, units)
 
 

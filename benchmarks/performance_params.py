@@ -41,7 +41,7 @@ OWN = {
     "fmt": {"compute": 0.12, "bandwidth": 0.06},
     "eng": {"step": 0.35, "sequence": 0.4, "front_end": 0.35, "latency_factor": 0.4},
 }
-LINK = 0.8  # of the bus bandwidth of the largest messages
+LINK = 0.9  # of the bus bandwidth that kernels reach on their own
 # First guesses for an engine family: step ms, sequence us, launch a layer ms, front end ms.
 ENGINES = {
     "vLLM 0.1 to 0.7 (V0)": (2.1, 80, 0.3, 17),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,10 +125,21 @@ class Evaluator:
             for ats in groups.values()
         ]
 
-    def sums(self, world: World, change: Callable[[StepModel], None] | None = None) -> np.ndarray:
-        """A row's run time, TTFT and TPOT in seconds and its front end's time."""
+    def sums(
+        self,
+        world: World,
+        change: Callable[[StepModel], None] | None = None,
+        only: Container[int] | None = None,
+    ) -> np.ndarray:
+        """A row's run time, TTFT and TPOT in seconds and its front end's time.
+
+        With ``only``, of those rows and perhaps others; NaN elsewhere.
+        """
         sums = np.zeros((len(self.rows), 4))
         for ats, bins, owner in self._groups:
+            if only is not None and not any(at in only for at in ats):
+                sums[ats] = np.nan
+                continue
             first = self.rows[ats[0]]
             model = world.model(first.settings, first.overheads)
             if change is not None:

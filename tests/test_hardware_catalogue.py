@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from capplan.formulas.collectives import all_reduce_time_s
 from capplan.specs.documents import read_yaml
 from capplan.specs.fields import validate
 from capplan.specs.hardware import HardwareSpec
@@ -332,9 +333,23 @@ def test_golden_measured_shares(name: str, fractions: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "us", "gb_per_s"), [(2, 2.8, 318.3), (4, 3.3, 350.2), (8, 3.6, 445)]
+    ("name", "gpus", "kib", "fastest_us", "slowest_us"),
+    [
+        ("h100-sxm-80gb", 2, 16, 3, 4),
+        ("h100-sxm-80gb", 2, 65536, 248, 307),
+        ("h100-sxm-80gb", 4, 1024, 11, 13),
+        ("h100-sxm-80gb", 8, 1024, 13, 26),
+        ("h100-sxm-80gb", 8, 16384, 92, 122),
+        ("h100-sxm-80gb", 8, 262144, 1090, 1095),
+        ("b200-sxm-180gb", 8, 4096, 24, 39),
+        ("a100-sxm-80gb", 4, 4096, 41, 70),
+    ],
 )
-def test_golden_all_reduce(gpus: int, us: float, gb_per_s: float) -> None:
-    (row,) = [r for r in load_id("h100-sxm-80gb").measured.all_reduce if r.gpus == gpus]
-    assert row.latency == pytest.approx(us * 1e-6)
-    assert row.bus_bandwidth == pytest.approx(gb_per_s * 1e9)
+def test_golden_all_reduce(
+    name: str, gpus: int, kib: int, fastest_us: float, slowest_us: float
+) -> None:
+    """Between the engines' kernels in ai-dynamo/aiconfigurator@095f58a, or a fifth beside them."""
+    (row,) = [r for r in load_id(name).measured.all_reduce if r.gpus == gpus]
+    half = row.half_size or 0.0
+    us = all_reduce_time_s(kib * 1024, gpus, row.latency, row.bus_bandwidth, half) * 1e6
+    assert fastest_us / 1.2 < us < slowest_us * 1.2

@@ -13,9 +13,13 @@ from capplan.formulas.number_formats import FORMATS, OFFERED_FORMATS
 from capplan.performance.kernel_rates import KernelRates
 from capplan.performance.overheads import PLAIN_KERNELS, EngineKernels
 from capplan.specs.architecture import ArchitectureSpec, Serving, architecture_of
-from capplan.specs.hardware import AllReduceMeasurement, HardwareSpec, Pcie
+from capplan.specs.hardware import AllReduceMeasurement, HardwareSpec, Pcie, ScaleUp
 
-DEFAULT_LINK_FRACTION = 0.75  # ring all-reduce over a switched link
+MESH_FRACTION = 0.75  # ring all-reduce over a mesh of links
+# Over a switched link, by the number of GPUs: shares of its bandwidth, and what is moved at half
+# of them. Medians of A100, H100, H200, B200, B300, GB200 and GB300.
+SWITCHED_FRACTION = {2: 0.54, 4: 0.73, 8: 0.88}
+SWITCHED_HALF_BYTES = {2: 0.0, 4: 4e6, 8: 12e6}
 DEFAULT_LINK_LATENCY_S = 5e-6
 # Without a fast link: L40S and RTX PRO 6000 over PCIe reach 0.6 of the link as a pair and
 # 0.4 as four, at 8 and 13 us.
@@ -36,6 +40,7 @@ HOST_LATENCY_S = {2: 57e-6, 4: 76e-6, 8: 100e-6}
 class AllReduceRate:
     latency_s: float
     bus_bandwidth_bytes_per_s: float
+    half_bytes: float = 0.0  # moved at half of that bandwidth
     through_host: bool = False  # a rate of the host: no accelerator's correction applies
 
 
@@ -133,8 +138,10 @@ def beyond_measured(rates: Rates, tokens: int) -> str | None:
 
 def _served(rate: AllReduceRate, serving: Serving) -> AllReduceRate:
     """With the latency and bandwidth that running servers see."""
-    return AllReduceRate(
-        rate.latency_s * serving.latency, rate.bus_bandwidth_bytes_per_s * serving.link
+    return replace(
+        rate,
+        latency_s=rate.latency_s * serving.latency,
+        bus_bandwidth_bytes_per_s=rate.bus_bandwidth_bytes_per_s * serving.link,
     )
 
 
@@ -179,12 +186,7 @@ def _all_reduce(hardware: HardwareSpec, tp: int) -> tuple[AllReduceRate | None, 
         return _served(_rate_of(row), serving), note
     note = f"all-reduce over {tp} GPUs: default share of the link"
     if hardware.scale_up is not None and tp <= hardware.scale_up.domain:
-        # On a mesh each pair has a link of its own, and a group uses those between its members.
-        link = hardware.scale_up.bandwidth
-        if hardware.scale_up.peer_bandwidth is not None:
-            link = min(link, hardware.scale_up.peer_bandwidth * (tp - 1))
-        rate = AllReduceRate(DEFAULT_LINK_LATENCY_S, DEFAULT_LINK_FRACTION * link)
-        return _served(rate, serving), note
+        return _served(_link_all_reduce(hardware.scale_up, tp), serving), note
     if hardware.pcie is not None and hardware.pcie.peer_to_peer:
         note = f"all-reduce over {tp} GPUs: default share of PCIe"
         return _served(_pcie_all_reduce(hardware.pcie, tp), serving), note
@@ -197,6 +199,17 @@ def _all_reduce(hardware: HardwareSpec, tp: int) -> tuple[AllReduceRate | None, 
     )
 
 
+def _link_all_reduce(links: ScaleUp, tp: int) -> AllReduceRate:
+    link, peer = links.bandwidth, links.peer_bandwidth
+    if peer is not None and peer < link:
+        # On a mesh each pair has a link of its own, and a group uses those between its members.
+        link = min(link, peer * (tp - 1))
+        return AllReduceRate(DEFAULT_LINK_LATENCY_S, MESH_FRACTION * link)
+    size = min((num for num in SWITCHED_FRACTION if num >= tp), default=max(SWITCHED_FRACTION))
+    share, half = SWITCHED_FRACTION[size], SWITCHED_HALF_BYTES[size]
+    return AllReduceRate(DEFAULT_LINK_LATENCY_S, share * link, half)
+
+
 def _pcie_all_reduce(pcie: Pcie, tp: int) -> AllReduceRate:
     share = DEFAULT_PCIE_FRACTION.get(tp, DEFAULT_PCIE_FRACTION_MANY)
     return AllReduceRate(DEFAULT_PCIE_LATENCY_S, share * pcie.bandwidth)
@@ -205,8 +218,8 @@ def _pcie_all_reduce(pcie: Pcie, tp: int) -> AllReduceRate:
 def _host_all_reduce(pcie: Pcie, tp: int) -> AllReduceRate:
     """Of the host, not of the accelerator: its generation's corrections say nothing of it."""
     size = min((num for num in HOST_FRACTION if num >= tp), default=max(HOST_FRACTION))
-    return AllReduceRate(HOST_LATENCY_S[size], HOST_FRACTION[size] * pcie.bandwidth, True)
+    return AllReduceRate(HOST_LATENCY_S[size], HOST_FRACTION[size] * pcie.bandwidth, through_host=True)
 
 
 def _rate_of(row: AllReduceMeasurement) -> AllReduceRate:
-    return AllReduceRate(row.latency, row.bus_bandwidth)
+    return AllReduceRate(row.latency, row.bus_bandwidth, row.half_size or 0.0)

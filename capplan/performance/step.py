@@ -289,12 +289,13 @@ class StepModel:
                 self.tp * self.dp,
                 2 * exchange.latency_s,
                 exchange.bus_bandwidth_bytes_per_s,
+                exchange.half_bytes,
             )
             seconds += num * both
         if self.rates.all_reduce is not None:
             rate = self.rates.all_reduce
             seconds += halves * all_reduce_time_s(
-                message, self.tp, rate.latency_s, rate.bus_bandwidth_bytes_per_s
+                message, self.tp, rate.latency_s, rate.bus_bandwidth_bytes_per_s, rate.half_bytes
             )
         if self.pp > 1 and self.rates.hop is not None:
             hop = self.rates.hop

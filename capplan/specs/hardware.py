@@ -119,6 +119,7 @@ class AllReduceMeasurement(Spec):
     gpus: Count
     latency: Seconds  # of a small message
     bus_bandwidth: BytesPerS  # of a large one, in the NCCL sense
+    half_size: Bytes | None = None  # what is moved at half that bandwidth; none: all at the whole
     source: Text
 
 
