@@ -7,7 +7,7 @@
         --cross-validate  leave out each source x generation, and each source x model
         --left-out STEM   emulate rows left out, into STEM-generation.csv and STEM-model.csv
         --ablate          what each term buys: refits without it
-        --write           write the constants into capplan/architectures and capplan/engines
+        --write           write the constants into capplan/architectures
 
 Fits on core rows that are not suspect; scores what docs/accuracy.md scores. Needs the extra `fit`.
 """

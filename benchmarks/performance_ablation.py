@@ -88,8 +88,7 @@ TERMS: dict[str, Change] = {
 }
 # Parameters that are held at their priors.
 LIMITS: dict[str, Callable[[Name], bool]] = {
-    "constants of a generation's own": lambda name: name[0] != "eng" and not is_common(name),
-    "constants of an engine's own": lambda name: name[0] == "eng",
+    "constants of a generation's own": lambda name: not is_common(name),
     "constants of expert kernels": lambda name: name[0] == "moe",
 }
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from performance_params import OWN, Name, World
+from performance_params import Name, World
 from performance_rows import Row
 
-from capplan.performance.engine_families import engine_overheads
 from capplan.specs.architecture import FOLDER as ARCHITECTURES
 from capplan.specs.architecture import ArchitectureSpec, KernelServing, load_architecture
 from capplan.specs.engine_performance import FOLDER as ENGINES
-from capplan.specs.engine_performance import load_engine_performance
 
 LEAST = 0.02  # a correction below this is none
 TITLE = "# Corrections by measured serving runs, written by benchmarks/fit_performance.py."
 
 
 def write(theta: dict[Name, float], rows: Sequence[Row]) -> None:
-    """Replace the `serving` block of each generation, and the figures of each engine family."""
+    """Replace the `serving` block of each generation, and the rows of each engine family."""
     world = World(theta)
     steering = [row for row in rows if not row.is_suspect]
     num = 0
@@ -32,7 +29,7 @@ def write(theta: dict[Name, float], rows: Sequence[Row]) -> None:
         num += count
         _replace_block(path, lines)
     for path in sorted(ENGINES.glob("*.yaml")):
-        num += _write_engine(path, world, steering)
+        _write_engine(path, world, steering)
     print(f"{num} constants that some row depends on")
 
 
@@ -40,9 +37,9 @@ def _serving(spec: ArchitectureSpec, rows: Sequence[Row]) -> tuple[list[str], in
     """The block, and how many of its figures stand on rows of this generation."""
     serving = spec.serving
     lines, count = ["serving:"], 0
-    for name in ("fixed", "attention", "prefill", "launch", "latency", "link"):
+    for name in ("fixed", "attention", "prefill", "launch", "latency", "link", "spread"):
         value = float(getattr(serving, name))
-        if name == "link" or abs(value - 1) > LEAST:
+        if name in ("link", "spread") or abs(value - 1) > LEAST:
             lines.append(f"  {name}: {value:.3f}")
             count += bool(rows)
     formats = {row.owners.fmt[1] for row in rows}
@@ -80,29 +77,12 @@ def _replace_block(path: Path, lines: Sequence[str]) -> None:
     path.write_text(f"{text[:at].rstrip()}\n\n{block}\n\n{text[at:]}")
 
 
-def _write_engine(path: Path, world: World, rows: Sequence[Row]) -> int:
+def _write_engine(path: Path, world: World, rows: Sequence[Row]) -> None:
     text = path.read_text()
     name = re.search(r"^name: (.*)$", text, re.M)
     assert name is not None
-    spec = next(spec for spec in load_engine_performance() if spec.name == name[1])
-    found = world.engine(engine_overheads(spec))
-    figures = {
-        "step": f"{found.step_s * 1e3:.3g} ms",
-        "sequence": f"{found.sequence_s * 1e6:.3g} us",
-        "launch_per_layer": f"{found.launch_s_per_layer * 1e3:.3g} ms",
-        "fixed_factor": f"{found.fixed_factor:.3g}",
-        "latency_factor": f"{found.latency_factor:.3g}",
-        "front_end": f"{found.front_end_s * 1e3:.3g} ms",
-        "prompt_token": f"{found.prompt_token_s * 1e6:.3g} us",
-        "rows": str(Counter(row.owners.eng for row in rows)[spec.name]),
-    }
-    for field, value in figures.items():
-        if field.endswith("_factor") and "." not in value:
-            value += ".0"
-        line = f"{field}: {value}"
-        if re.search(rf"^{field}: ", text, re.M):
-            text = re.sub(rf"^{field}: .*$", line, text, flags=re.M)
-        else:
-            text = text.replace("sources:", f"{line}\nsources:", 1)
-    path.write_text(text)
-    return len(OWN["eng"])
+    num = sum(row.owners.eng == name[1] for row in rows)
+    latency = f"latency_factor: {world.factor('eng', 'latency_factor', name[1]):.3f}"
+    text = re.sub(r"^rows: .*$", f"rows: {num}", text, flags=re.M)
+    text = re.sub(r"^latency_factor: .*\n", "", text, flags=re.M)
+    path.write_text(text.replace("front_end:", f"{latency}\nfront_end:", 1))

@@ -31,7 +31,7 @@ KERNEL = ("compute", "bandwidth", "fixed")
 # the errors of rows left out (performance_folds.py): a part that bought nothing there is none.
 COMMON = {
     "arch": {"fixed": 0.3, "attention": 0.1, "prefill": 0.08, "latency": 0.6, "launch": 0.4,
-             "link": 0.2},
+             "link": 0.2, "spread": 0.5},
     "fmt": {"compute": 0.12, "bandwidth": 0.06, "fixed": 0.35},
 }  # fmt: skip
 FAMILY = {"compute": 0.6, "bandwidth": 0.3, "fixed": 0.7}  # of expert kernels
@@ -39,22 +39,10 @@ OWN = {
     "arch": {"link": 0.15},
     "moe": {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35},
     "fmt": {"compute": 0.12, "bandwidth": 0.06},
-    "eng": {"step": 0.35, "sequence": 0.4, "front_end": 0.35, "latency_factor": 0.4},
+    "eng": {"latency_factor": 0.4},
 }
-LINK = 0.9  # of the bus bandwidth that kernels reach on their own
-# First guesses for an engine family: step ms, sequence us, launch a layer ms, front end ms.
-ENGINES = {
-    "vLLM 0.1 to 0.7 (V0)": (2.1, 80, 0.3, 17),
-    "vLLM 0.8 to 0.11 (V1)": (1.5, 10, 0.2, 5),
-    "vLLM 0.12 and later (V1, asynchronous)": (0.3, 3, 0.2, 15),
-    "TensorRT-LLM to 0.20 (C++)": (0.5, 1, 0.05, 8),
-    "TensorRT-LLM to 0.20 behind Triton": (1.1, 7, 0.05, 8),
-    "TensorRT-LLM 1.0 and later (PyTorch)": (0.4, 8, 0.2, 25),
-    "SGLang": (0.4, 20, 0.3, 13),
-    "Text Generation Inference": (3.3, 23, 0.3, 14),
-    "LMDeploy TurboMind": (0.4, 3, 0.1, 7),
-}
-PROMPT_TOKEN_US = 2.0
+LINK = 0.95  # of the bus bandwidth that kernels reach on their own
+SPREAD = 0.1  # of what GPUs take between two collectives
 
 
 @dataclass(frozen=True)
@@ -92,6 +80,7 @@ class World:
         plain = {w: self.factor("arch", w, "*", stem) for w in ARCHITECTURE}
         serving = Serving(
             **plain | {"link": min(1.0, LINK * plain["link"])},
+            spread=SPREAD * self.factor("arch", "spread", "*"),
             products={
                 fmt: KernelServing(**{w: self.factor("fmt", w, fmt, (stem, fmt)) for w in KERNEL})
                 for fmt in spec.products
@@ -109,23 +98,9 @@ class World:
         return spec.model_copy(update={"serving": serving})
 
     def engine(self, overheads: EngineOverheads) -> EngineOverheads:
-        """An engine family's first guess, times its factors."""
-        name = overheads.name
-        step_ms, sequence_us, launch_ms, front_end_ms = ENGINES[name]
-
-        def factor(which: str) -> float:
-            return math.exp(self.theta.get(("eng", name, which), 0.0))
-
-        return replace(
-            overheads,
-            step_s=step_ms * 1e-3 * factor("step"),
-            sequence_s=sequence_us * 1e-6 * factor("sequence"),
-            launch_s_per_layer=launch_ms * 1e-3 * factor("launch_per_layer"),
-            fixed_factor=factor("fixed_factor"),
-            latency_factor=factor("latency_factor"),
-            front_end_s=front_end_ms * 1e-3 * factor("front_end"),
-            prompt_token_s=PROMPT_TOKEN_US * 1e-6 * factor("prompt_token"),
-        )
+        """An engine family with its own latency of collectives; all else as its file has it."""
+        factor = self.factor("eng", "latency_factor", overheads.name)
+        return replace(overheads, latency_factor=factor)
 
     def model(self, settings: RunSettings, overheads: EngineOverheads) -> StepModel:
         """The step model of a deployment."""
@@ -151,7 +126,10 @@ class World:
             for name in ("all_reduce", "exchange", "hop")
             for rate in (getattr(rates, name),)
         }
-        kernels = KernelRates(hardware, new, engine.fixed_factor, engine=engine.kernels)
+        ranks = settings.tp * settings.dp
+        kernels = KernelRates(
+            hardware, new, engine.fixed_factor, ranks=ranks, engine=engine.kernels
+        )
         return StepModel(
             settings.model, hardware, replace(rates, kernels=kernels, **links),
             tp=settings.tp, pp=settings.pp, dp=settings.dp, ep=settings.ep,

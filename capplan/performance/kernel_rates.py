@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from capplan.formulas.number_formats import FORMATS
+from capplan.formulas.order import expected_largest
 from capplan.formulas.smooth import smooth_max
 from capplan.performance.overheads import PLAIN_KERNELS, EngineKernels
 from capplan.specs.architecture import ArchitectureSpec, KernelServing, ProductCurve
@@ -68,6 +69,7 @@ class KernelRates:
     hardware: HardwareSpec
     architecture: ArchitectureSpec
     fixed_factor: float = 1.0
+    ranks: int = 1  # that wait for one another at each collective
     # Of one's own servers, from a calibration: on all compute and on all traffic.
     compute_factor: float = 1.0
     bandwidth_factor: float = 1.0
@@ -161,11 +163,18 @@ class KernelRates:
     def _peak(self, compute: str) -> float:
         return self.hardware.compute.peak[compute]  # type: ignore[index]
 
+    @property
+    def _slowest(self) -> float:
+        """Time of the slowest rank over the mean."""
+        return 1 + self.architecture.serving.spread * expected_largest(self.ranks)
+
     def _flops(self, compute: str, share: float) -> float:
-        return self._peak(compute) * min(MOST_FRACTION, share * self.compute_factor)
+        reached = min(MOST_FRACTION, share * self.compute_factor)
+        return self._peak(compute) * reached / self._slowest
 
     def _bandwidth(self, share: float) -> float:
-        return self.hardware.memory.bandwidth * min(MOST_FRACTION, share * self.bandwidth_factor)
+        reached = min(MOST_FRACTION, share * self.bandwidth_factor)
+        return self.hardware.memory.bandwidth * reached / self._slowest
 
 
 def _share(fraction: float, factor: float) -> float:

@@ -83,7 +83,7 @@ def derated_rates(
     Notes speak of ``used_format`` only.
     """
     architecture = architecture_of(hardware.architecture)
-    kernels = KernelRates(hardware, architecture, fixed_factor, engine=engine)
+    kernels = KernelRates(hardware, architecture, fixed_factor, ranks=tp * dp, engine=engine)
     notes = list(_unmeasured(hardware, architecture, used_format))
     all_reduce, note = _all_reduce(hardware, tp)
     if note:
@@ -218,7 +218,9 @@ def _pcie_all_reduce(pcie: Pcie, tp: int) -> AllReduceRate:
 def _host_all_reduce(pcie: Pcie, tp: int) -> AllReduceRate:
     """Of the host, not of the accelerator: its generation's corrections say nothing of it."""
     size = min((num for num in HOST_FRACTION if num >= tp), default=max(HOST_FRACTION))
-    return AllReduceRate(HOST_LATENCY_S[size], HOST_FRACTION[size] * pcie.bandwidth, through_host=True)
+    return AllReduceRate(
+        HOST_LATENCY_S[size], HOST_FRACTION[size] * pcie.bandwidth, through_host=True
+    )
 
 
 def _rate_of(row: AllReduceMeasurement) -> AllReduceRate:

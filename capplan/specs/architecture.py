@@ -79,7 +79,8 @@ class Serving(Spec):
 
     ``products`` are by format of the weights, ``experts`` by family and format. ``latency`` and
     ``link`` are of collectives: ranks wait for the last, and messages are seldom as large as those
-    of the bus bandwidth.
+    of the bus bandwidth. ``spread`` is the standard deviation of what a GPU takes between two
+    collectives, over the mean: the others wait for the slowest.
     """
 
     products: dict[Text, KernelServing] = {}
@@ -89,6 +90,7 @@ class Serving(Spec):
     launch: Factor = 1.0
     latency: Factor = 1.0
     link: Fraction = 0.8
+    spread: Annotated[float, Strict(), Field(ge=0, le=1)] = 0.0
     experts: dict[Text, dict[Text, KernelServing]] = {}
     rows: CountOrZero = 0
     source: Text | None = None
