@@ -84,6 +84,17 @@ def test_no_collective_beats_the_link(name: str, tp: int) -> None:
     assert rate.latency_s > 0
 
 
+def test_a_group_waits_for_its_slowest() -> None:
+    """The largest of 8 standard normal draws is 1.424 on average (Tippett 1925, table)."""
+    architecture = load_architecture("hopper")
+    spread = architecture.serving.spread
+    alone, group = KernelRates(H100, architecture), KernelRates(H100, architecture, ranks=8)
+    assert spread > 0
+    for of in (lambda k: k.product("bf16", "bf16"), lambda k: k.experts((), "bf16", "bf16")):
+        assert of(alone).bytes_per_s / of(group).bytes_per_s == pytest.approx(1 + 1.424 * spread)
+        assert of(alone).fixed_s == of(group).fixed_s
+
+
 @every_architecture
 def test_corrected_shares_stay_below_the_whole(stem: str) -> None:
     architecture = load_architecture(stem)
