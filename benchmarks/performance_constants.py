@@ -29,7 +29,7 @@ def write(theta: dict[Name, float], rows: Sequence[Row]) -> None:
         num += count
         _replace_block(path, lines)
     for path in sorted(ENGINES.glob("*.yaml")):
-        _write_engine(path, world, steering)
+        _count_engine_rows(path, steering)
     print(f"{num} constants that some row depends on")
 
 
@@ -77,12 +77,9 @@ def _replace_block(path: Path, lines: Sequence[str]) -> None:
     path.write_text(f"{text[:at].rstrip()}\n\n{block}\n\n{text[at:]}")
 
 
-def _write_engine(path: Path, world: World, rows: Sequence[Row]) -> None:
+def _count_engine_rows(path: Path, rows: Sequence[Row]) -> None:
     text = path.read_text()
     name = re.search(r"^name: (.*)$", text, re.M)
     assert name is not None
     num = sum(row.owners.eng == name[1] for row in rows)
-    latency = f"latency_factor: {world.factor('eng', 'latency_factor', name[1]):.3f}"
-    text = re.sub(r"^rows: .*$", f"rows: {num}", text, flags=re.M)
-    text = re.sub(r"^latency_factor: .*\n", "", text, flags=re.M)
-    path.write_text(text.replace("front_end:", f"{latency}\nfront_end:", 1))
+    path.write_text(re.sub(r"^rows: .*$", f"rows: {num}", text, flags=re.M))

@@ -2,8 +2,9 @@
 
 Every parameter is the logarithm of a factor on what kernels or a first guess say; the ridge pulls
 it to nought. Factors of one kind are sums over levels: a part common to all accelerators (for
-products of their format, for experts of the family of kernels), and a part of the generation's own
-where that paid on rows left out. An accelerator without rows takes the common parts.
+products of their format, for experts of the family of kernels), and for products and experts a part
+of the generation's own: elsewhere that bought nothing on rows left out. An accelerator without rows
+takes the common parts.
 """
 
 from __future__ import annotations
@@ -34,12 +35,10 @@ COMMON = {
              "link": 0.2, "spread": 0.5},
     "fmt": {"compute": 0.12, "bandwidth": 0.06, "fixed": 0.35},
 }  # fmt: skip
-FAMILY = {"compute": 0.6, "bandwidth": 0.3, "fixed": 0.7}  # of expert kernels
+FAMILY = {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35}  # of expert kernels
 OWN = {
-    "arch": {"link": 0.15},
     "moe": {"compute": 0.3, "bandwidth": 0.15, "fixed": 0.35},
     "fmt": {"compute": 0.12, "bandwidth": 0.06},
-    "eng": {"latency_factor": 0.4},
 }
 LINK = 0.95  # of the bus bandwidth that kernels reach on their own
 SPREAD = 0.1  # of what GPUs take between two collectives
@@ -77,7 +76,7 @@ class World:
     def architecture(self, spec: ArchitectureSpec) -> ArchitectureSpec:
         """A generation with corrections by these parameters, and none other."""
         stem = spec.name
-        plain = {w: self.factor("arch", w, "*", stem) for w in ARCHITECTURE}
+        plain = {w: self.factor("arch", w, "*") for w in ARCHITECTURE}
         serving = Serving(
             **plain | {"link": min(1.0, LINK * plain["link"])},
             spread=SPREAD * self.factor("arch", "spread", "*"),
@@ -97,21 +96,14 @@ class World:
         )
         return spec.model_copy(update={"serving": serving})
 
-    def engine(self, overheads: EngineOverheads) -> EngineOverheads:
-        """An engine family with its own latency of collectives; all else as its file has it."""
-        factor = self.factor("eng", "latency_factor", overheads.name)
-        return replace(overheads, latency_factor=factor)
-
-    def model(self, settings: RunSettings, overheads: EngineOverheads) -> StepModel:
+    def model(self, settings: RunSettings, engine: EngineOverheads) -> StepModel:
         """The step model of a deployment."""
-        engine = self.engine(overheads)
         hardware = settings.hardware
         own = architecture_of(hardware.architecture)
         new = self.architecture(own)
         rates = derated_rates(
             hardware, settings.tp, dp=settings.dp, pp=settings.pp,
-            fixed_factor=engine.fixed_factor, latency_factor=engine.latency_factor,
-            engine=engine.kernels,
+            fixed_factor=engine.fixed_factor, engine=engine.kernels,
         )  # fmt: skip
         slower = new.serving.latency / own.serving.latency
         wider = new.serving.link / own.serving.link

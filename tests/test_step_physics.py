@@ -272,14 +272,6 @@ def test_experts_run_on_the_kernels_of_their_format() -> None:
     assert found == {"mxfp4": "trtllm-gen", "int4-group32": "marlin", "nvfp4": "trtllm-gen"}
 
 
-def test_an_engine_shortens_collectives() -> None:
-    usual, fused = derated_rates(H100, 8), derated_rates(H100, 8, latency_factor=0.5)
-    assert usual.all_reduce is not None
-    assert fused.all_reduce is not None
-    assert fused.all_reduce.latency_s == pytest.approx(usual.all_reduce.latency_s / 2)
-    assert fused.all_reduce.bus_bandwidth_bytes_per_s == usual.all_reduce.bus_bandwidth_bytes_per_s
-
-
 def test_beyond_what_was_measured_is_said() -> None:
     rates = derated_rates(H100, 1)
     assert beyond_measured(rates, 8192) is None

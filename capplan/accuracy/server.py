@@ -160,7 +160,6 @@ def _step_model(
         dp=settings.dp,
         pp=settings.pp,
         fixed_factor=engine.fixed_factor,
-        latency_factor=engine.latency_factor,
         engine=engine.kernels,
     )
     return StepModel(

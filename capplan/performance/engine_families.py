@@ -15,7 +15,6 @@ def engine_overheads(spec: EnginePerformance) -> EngineOverheads:
         sequence_s=spec.sequence,
         launch_s_per_layer=spec.launch_per_layer,
         fixed_factor=spec.fixed_factor,
-        latency_factor=spec.latency_factor,
         front_end_s=spec.front_end,
         prompt_token_s=spec.prompt_token,
         intake_s=spec.intake,

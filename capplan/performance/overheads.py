@@ -42,8 +42,6 @@ class EngineOverheads:
     sequence_s: float = 0.0
     launch_s_per_layer: float = 0.0
     fixed_factor: float = 1.0  # of what each kernel takes besides its work
-    # Of the latency of collectives: engines differ in the kernel, and in what is fused with it.
-    latency_factor: float = 1.0
     front_end_s: float = 0.0  # HTTP, tokenizer, detokenizer: once a request, before its first token
     prompt_token_s: float = 0.0  # the same for each token of the prompt
     # Of `front_end_s`, what the one process that takes requests in works for each: requests that

@@ -75,11 +75,9 @@ def derated_rates(
     pp: int = 1,
     fixed_factor: float = 1.0,
     engine: EngineKernels = PLAIN_KERNELS,
-    latency_factor: float = 1.0,
 ) -> Rates:
     """Peaks, bandwidth and all-reduce as measured, here or on accelerators of its generation.
 
-    The factors are an engine's, on fixed times of kernels and on the latency of collectives.
     Notes speak of ``used_format`` only.
     """
     architecture = architecture_of(hardware.architecture)
@@ -90,12 +88,10 @@ def derated_rates(
         notes.append(note)
     return replace(
         reached(ideal_rates(hardware), kernels),
-        all_reduce=_under(engine, latency_factor, all_reduce),
+        all_reduce=_under(engine, all_reduce),
         notes=tuple(notes),
-        exchange=_under(engine, latency_factor, _all_reduce(hardware, tp * dp)[0])
-        if dp > 1
-        else None,
-        hop=_under(engine, latency_factor, _all_reduce(hardware, 2)[0]) if pp > 1 else None,
+        exchange=_under(engine, _all_reduce(hardware, tp * dp)[0]) if dp > 1 else None,
+        hop=_under(engine, _all_reduce(hardware, 2)[0]) if pp > 1 else None,
     )
 
 
@@ -145,15 +141,13 @@ def _served(rate: AllReduceRate, serving: Serving) -> AllReduceRate:
     )
 
 
-def _under(
-    engine: EngineKernels, latency_factor: float, rate: AllReduceRate | None
-) -> AllReduceRate | None:
-    """By the collectives of an engine, and of its own build."""
-    if rate is None:
-        return None
+def _under(engine: EngineKernels, rate: AllReduceRate | None) -> AllReduceRate | None:
+    """By the collectives of an engine's own build."""
+    if rate is None or engine.latency == engine.link == 1.0:
+        return rate
     return replace(
         rate,
-        latency_s=rate.latency_s * engine.latency * latency_factor,
+        latency_s=rate.latency_s * engine.latency,
         bus_bandwidth_bytes_per_s=rate.bus_bandwidth_bytes_per_s * engine.link,
     )
 

@@ -216,7 +216,6 @@ class Serving:
             dp=engine.dp,
             pp=engine.pp,
             fixed_factor=self.overheads.fixed_factor,
-            latency_factor=self.overheads.latency_factor,
         )
         return self.calibration.rates(rates)
 

@@ -71,7 +71,6 @@ class EnginePerformance(Spec):
     launch_per_layer: Duration
     eager_per_layer: Duration | None = None  # of decodes without CUDA graphs
     fixed_factor: Factor = 1.0
-    latency_factor: Factor = 1.0
     front_end: Duration
     prompt_token: Duration
     intake: Duration = 0.0
