@@ -219,6 +219,9 @@ def test_tokens_travel_in_the_format_of_the_experts(dtype: str, bits: float) -> 
     """TensorRT-LLM's run_post_quant_allgather: what goes is quantized, what comes back is not."""
     hardware = load_hardware("rtx-pro-6000-server").spec
     model, rates = load_model("qwen3-30b-a3b").spec, derated_rates(hardware, 1, dp=8)
+    assert rates.exchange is not None
+    # Without what short messages lose, which does not grow with the bytes.
+    rates = replace(rates, exchange=replace(rates.exchange, half_bytes=0.0))
     plain, packed = (
         StepModel(model, hardware, rates, dp=8, ep=8, dtype=dtype, kv_dtype="fp8",
                   engine=EngineOverheads(quantizes_dispatch=quantizes))

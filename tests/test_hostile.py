@@ -566,8 +566,8 @@ FAULTS = [
      "1 MB/s to 1 PB/s are possible", "bandwidth: 3 B/s"),
     ("hardware", "    bf16: 989.4", "    bf17: 989.4", "`compute.peak.bf17` should be one of fp32,"
      " tf32, bf16, fp16, fp8, int8, int4, fp4, not `bf17`", "did you mean `bf16`?", "bf17"),
-    ("hardware", "latency: 3.3 us", "latency: 3.3", "`measured.all_reduce[1].latency`: `3.3` has no"
-     " unit", "write it like `5.1 us`", "latency: 3.3\n"),
+    ("hardware", "latency: 2.6 us", "latency: 2.6", "`measured.all_reduce[1].latency`: `2.6` has no"
+     " unit", "write it like `5.1 us`", "latency: 2.6\n"),
     ("hardware", "gpus: 4\n", "gpu: 4\n", "`measured.all_reduce[1].gpu` is not a known field",
      "did you mean `gpus`?", "gpu: 4"),
     ("hardware", "as_of: 2026-09-20", "as_of: 20260920", "`prices[1].as_of`: `20260920` is not a"

@@ -85,13 +85,13 @@ def test_no_collective_beats_the_link(name: str, tp: int) -> None:
 
 
 def test_a_group_waits_for_its_slowest() -> None:
-    """The largest of 8 standard normal draws is 1.424 on average (Tippett 1925, table)."""
+    """The largest of 8 standard normal draws is 1.42360 on average (Tippett 1925, table)."""
     architecture = load_architecture("hopper")
     spread = architecture.serving.spread
     alone, group = KernelRates(H100, architecture), KernelRates(H100, architecture, ranks=8)
     assert spread > 0
     for of in (lambda k: k.product("bf16", "bf16"), lambda k: k.experts((), "bf16", "bf16")):
-        assert of(alone).bytes_per_s / of(group).bytes_per_s == pytest.approx(1 + 1.424 * spread)
+        assert of(alone).bytes_per_s / of(group).bytes_per_s == pytest.approx(1 + 1.42360 * spread)
         assert of(alone).fixed_s == of(group).fixed_s
 
 
@@ -161,7 +161,7 @@ def test_two_copies_of_the_attention_share_a_batch() -> None:
     rates = derated_rates(H100, 1, dp=2)
     model = MODELS["deepseek-v2-lite"]
     both = StepModel(model, H100, rates, dp=2, ep=2, kv_dtype="bf16")
-    one = step_model("deepseek-v2-lite", H100)
+    one = StepModel(model, H100, rates, kv_dtype="bf16")  # no faster than one of two
     reads = one.uniform_reads(64, 2000)
     pair = both.uniform_reads(128, 2000)
     assert both.attention.decode_s(128, pair) == pytest.approx(one.attention.decode_s(64, reads))

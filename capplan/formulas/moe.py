@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from statistics import NormalDist
+from capplan.formulas.order import expected_largest
 
 EVEN_UP_TO = 16  # experts
 
@@ -39,8 +38,7 @@ def fullest_rank(
     """Experts touched on, and rows routed to, the expert-parallel rank that has most of each.
 
     All ranks wait for it. Which experts a rank has is chance, so both are taken as normal over
-    ranks and the largest of ``ranks`` draws is expected (Blom, Statistical Estimates and
-    Transformed Beta-Variables, 1958). A rank's experts are touched or not (binomial, without
+    ranks and the largest of ``ranks`` draws is expected (`expected_largest`). A rank's experts are touched or not (binomial, without
     replacement); rows vary with the draw of the tokens, and with how popular a rank's experts are,
     whose spread is that of `distinct_experts`: standard deviation k/E, as large as the mean, and
     none among few large experts.
@@ -48,9 +46,9 @@ def fullest_rank(
     >>> [round(x, 1) for x in fullest_rank(8, 2, 100.0, 1)]
     [8.0, 200.0]
     >>> [round(x, 1) for x in fullest_rank(128, 4, 16.0, 8)]
-    [8.5, 14.6]
+    [8.0, 12.6]
     >>> [round(x / 8192, 3) for x in fullest_rank(256, 8, 8192.0, 8)][1]
-    1.237
+    1.236
     """
     touched = distinct_experts(num_experts, experts_per_token, tokens) / ranks
     rows = experts_per_token * tokens / ranks
@@ -58,15 +56,9 @@ def fullest_rank(
         return touched, rows
     mine = num_experts / ranks
     share, others = touched / mine, 1 - 1 / ranks
-    draws = _largest_of(ranks)
+    draws = expected_largest(ranks)
     most: float = touched + draws * (mine * share * (1 - share) * others) ** 0.5
     # The smaller of two, so that arrays pass as well.
     most = (most + mine - abs(most - mine)) / 2
     unpopular = 0.0 if num_experts <= EVEN_UP_TO else rows**2 / mine
     return most, rows + draws * ((rows + unpopular) * others) ** 0.5
-
-
-@cache
-def _largest_of(draws: int) -> float:
-    """Expected largest of so many standard normal draws."""
-    return NormalDist().inv_cdf((draws - 0.375) / (draws + 0.25))
