@@ -33,7 +33,8 @@ _SHAREGPT_LONGEST = 1024.0
 _ACCELMARK_SPREAD = {"sharegpt_longctx_v1": 0.04, "sharegpt_swa_v1": 0.0}
 _SHAREGPT_ANSWER_CAP = 5.0  # times the mean: 99 of 100 answers take less
 # NVIDIA's clients ask for a mean; how answers spread around it is not stated. Answers of one length
-# would keep a burst together for the whole run, which those runs do not show, and others do.
+# would keep a burst together for the whole run, which those runs do not show, and others do: set
+# by hand with these rows in view.
 _NVIDIA_SPREAD = 0.05
 # Of MLPerf's long contexts the longest: `max_input_len` of the configurations of its submitters
 # (mlperf_inference_results_v5.0, closed/*/configs/llama3_1-405b).
@@ -42,7 +43,8 @@ _MLPERF_LONGEST = 20_000.0
 # v0.6's: 462/16 and 462/256). The same tables' prompts of 202 tokens are ShareGPT's.
 _SONNET_TOKENS = 467
 # vLLM's benchmark_serving.py asks for 150 tokens about sonnets (--sonnet-output-len) and stops
-# where the model does. Means of one to 16 answers differ as if single ones did by a quarter.
+# where the model does. Means of one to 16 answers differ as if single ones did by a quarter:
+# read off the means of the rows.
 _SONNET_ANSWER_CAP = 150.0
 _POLYSERVE_CAP = 512.0
 _SONNET_SIGMA = 0.25

@@ -38,10 +38,10 @@ def fullest_rank(
     """Experts touched on, and rows routed to, the expert-parallel rank that has most of each.
 
     All ranks wait for it. Which experts a rank has is chance, so both are taken as normal over
-    ranks and the largest of ``ranks`` draws is expected (`expected_largest`). A rank's experts are touched or not (binomial, without
-    replacement); rows vary with the draw of the tokens, and with how popular a rank's experts are,
-    whose spread is that of `distinct_experts`: standard deviation k/E, as large as the mean, and
-    none among few large experts.
+    ranks and the largest of ``ranks`` draws is expected (`expected_largest`). A rank's experts are
+    touched or not (binomial, without replacement); rows vary with the draw of the tokens, and with
+    how popular a rank's experts are, whose spread is that of `distinct_experts`: standard deviation
+    k/E, as large as the mean, and none among few large experts.
 
     >>> [round(x, 1) for x in fullest_rank(8, 2, 100.0, 1)]
     [8.0, 200.0]

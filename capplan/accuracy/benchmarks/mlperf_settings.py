@@ -97,7 +97,7 @@ _NVIDIA = (
         _ANY, r"deepseek-r1", _ANY, "fp8", 130,
         Tuning(216, 4608, False, 0.6, tp=8, attention_dp=True),
     ),
-    # A model that is in none of them.
+    # A model that is in none of them: a guess.
     _Row(_ANY, _ANY, _ANY, _ANY, 0, Tuning(2048, 2048, True, 0.9)),
 )  # fmt: skip
 
