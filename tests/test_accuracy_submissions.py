@@ -11,7 +11,7 @@ import pytest
 from test_accuracy import row
 
 from capplan.accuracy.benchmarks.mlperf import LatencyLimits, highest_rate
-from capplan.accuracy.emulate import arrivals_of, of_replica
+from capplan.accuracy.emulate import of_replica, send_times
 from capplan.accuracy.load import load_of
 from capplan.accuracy.predict import predict
 from capplan.accuracy.server import overheads_of
@@ -142,7 +142,7 @@ def test_replicas_take_the_requests_of_one_stream_in_turn(tmp_path: Path) -> Non
     whole = replace(load_of(sent), limits=LatencyLimits(2000, 200))
     spread = {}
     for replicas in (1, 16):
-        times = arrivals_of(of_replica(whole, replicas), 0)
+        times = send_times(of_replica(whole, replicas), 0)
         gaps = [later - sooner for sooner, later in pairwise(times)]
         mean = statistics.fmean(gaps)
         assert mean == pytest.approx(replicas / 8, rel=0.1)

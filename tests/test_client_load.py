@@ -5,38 +5,25 @@ from __future__ import annotations
 import random
 import statistics
 from math import inf
-from pathlib import Path
 
 import numpy as np
 import pytest
+from measured_rows import poisson_run
 
 from capplan.accuracy.arrivals import arrivals_of, vllm_seed
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
-from capplan.accuracy.measured import MeasuredRun, read_measured, run_of_cells
+from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.scheduler import make_loop
 from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.simulator.requests import Request, RequestRecord
 from capplan.simulator.step_time import AffineStepTime
 
-_TABLE = Path(__file__).parent / "data" / "measured_runs.csv"
-
 
 def _run(**cells: str) -> MeasuredRun:
-    first = read_measured(_TABLE)[0]
-    columns = dict(first.columns) | {
-        "model": "meta-llama/Llama-3.1-8B-Instruct", "params_b": "8.03", "weight_dtype": "bf16",
-        "gpu": "H100-SXM", "num_gpus": "1", "tp": "1", "pp": "1", "ep": "", "engine": "vLLM",
-        "engine_version": "0.8.5", "workload": "poisson", "concurrency": "",
-        "request_rate_qps": "4", "num_prompts": "200", "isl": "208", "osl": "215",
-        "dataset": "ShareGPT (200 prompts, seed 42)", "prefix_caching": "off",
-        "settings_notes": "", "notes": "", "range_ratio": "", "kv_dtype": "", "max_model_len": "",
-        "gpu_memory_fraction": "", "defaulted_fields": "", "max_num_seqs": "",
-        "max_num_batched_tokens": "", "chunked_prefill": "", "attention_dp": "",
-        "moe_backend": "", "cuda_graph_max_bs": "", "async_scheduling": "",
-    } | cells  # fmt: skip
-    return run_of_cells(_TABLE, 2, columns)
+    plain = {"num_prompts": "200", "isl": "208", "osl": "215", "prefix_caching": "off"}
+    return poisson_run(**plain | {"dataset": "ShareGPT (200 prompts, seed 42)"} | cells)
 
 
 @pytest.mark.parametrize("seed", [0, 42, 2**32 - 1])

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from measured_rows import poisson_run
 
 from capplan.accuracy.emulate import emulate
 from capplan.accuracy.load import load_of
-from capplan.accuracy.measured import MeasuredRun, read_measured, run_of_cells
+from capplan.accuracy.measured import MeasuredRun
 from capplan.accuracy.server import server_of
 from capplan.accuracy.settings import settings_of
 from capplan.accuracy.warm_cache import finds_its_prompts
 from capplan.specs.mixers import Attention
 
-_TABLE = Path(__file__).parent / "data" / "measured_runs.csv"
 _NOTE = "seed 42; QPS run in the order 32,16,8,4,1 on one server"
 
 
 def _run(**cells: str) -> MeasuredRun:
-    first = read_measured(_TABLE)[0]
-    columns = dict(first.columns) | {
-        "model": "meta-llama/Llama-3.1-8B-Instruct", "params_b": "8.03", "weight_dtype": "bf16",
-        "gpu": "H100-SXM", "num_gpus": "1", "tp": "1", "pp": "1", "ep": "", "engine": "vLLM",
-        "engine_version": "0.8.5", "workload": "poisson", "concurrency": "",
-        "request_rate_qps": "4", "num_prompts": "60", "isl": "2000", "osl": "50",
-        "dataset": "random", "prefix_caching": "on", "settings_notes": _NOTE, "notes": "",
-        "range_ratio": "", "kv_dtype": "", "max_model_len": "", "gpu_memory_fraction": "",
-        "defaulted_fields": "", "max_num_seqs": "", "max_num_batched_tokens": "",
-        "chunked_prefill": "", "attention_dp": "", "moe_backend": "", "cuda_graph_max_bs": "",
-        "async_scheduling": "",
-    } | cells  # fmt: skip
-    return run_of_cells(_TABLE, 2, columns)
+    plain = {"num_prompts": "60", "isl": "2000", "osl": "50", "dataset": "random"}
+    return poisson_run(**plain | {"prefix_caching": "on", "settings_notes": _NOTE} | cells)
 
 
 def _emulated(run: MeasuredRun) -> dict[str, float]:

@@ -111,7 +111,7 @@ def _run(
     if load.kind == "closed":
         timings = client.run_closed(loop, load.concurrency)
     else:
-        timings = client.run_open(loop, [start + when for when in arrivals_of(load, seed)])
+        timings = client.run_open(loop, [start + when for when in send_times(load, seed)])
     if record is not None:
         record.weigh(timings, lengths)
     return lengths, timings
@@ -138,7 +138,7 @@ def of_replica(load: Load, replicas: int) -> Load:
     )
 
 
-def arrivals_of(load: Load, seed: int) -> list[float]:
+def send_times(load: Load, seed: int) -> list[float]:
     """When requests are sent, in s from the start."""
     if load.kind == "constant-rate":
         return [index / load.rate_per_s for index in range(load.num_requests)]

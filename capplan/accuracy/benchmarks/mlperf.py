@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from capplan.accuracy.benchmarks.mlperf_settings import is_mlperf
+from capplan.accuracy.benchmarks.mlperf_settings import round_of
 from capplan.accuracy.measured import MeasuredRun
 
 _BISECTIONS = 7
@@ -47,13 +47,13 @@ _LIMITS: tuple[tuple[str, tuple[float, float], tuple[float, float]], ...] = (
 
 def limits_of(run: MeasuredRun) -> LatencyLimits | None:
     """The limits of a server scenario of MLPerf; None for every other row."""
-    notes = run.columns.get("notes", "")
-    if run.workload != "poisson" or not is_mlperf(run):
+    found = round_of(run)
+    if run.workload != "poisson" or found is None:
         return None
-    interactive = re.search(r"\bInteractive\b", notes) is not None
+    _, scenario = found
     for pattern, server, tight in _LIMITS:
         if re.search(pattern, run.model.lower()):
-            return LatencyLimits(*(tight if interactive else server))
+            return LatencyLimits(*(tight if scenario == "Interactive" else server))
     return None
 
 

@@ -104,12 +104,12 @@ _NVIDIA = (
 
 def is_mlperf(run: MeasuredRun) -> bool:
     """Whether the row is a submission to MLPerf Inference."""
-    return _round(run) is not None
+    return round_of(run) is not None
 
 
 def tuning_of(run: MeasuredRun, engine: str, hardware: HardwareSpec) -> Tuning | None:
     """Of a submission; None for other rows, and where nobody's configuration is known."""
-    found = _round(run)
+    found = round_of(run)
     if found is None:
         return None
     if (engine, hardware.vendor) == ("vllm", "AMD"):
@@ -136,7 +136,7 @@ def with_degrees(run: MeasuredRun, tuning: Tuning) -> MeasuredRun:
     return replace(run, tp=tuning.tp, pp=tuning.pp, attention_dp=attention)
 
 
-def _round(run: MeasuredRun) -> tuple[str, str] | None:
-    """Its round and scenario, out of the notes: MLPerf v5.1 closed Server."""
+def round_of(run: MeasuredRun) -> tuple[str, str] | None:
+    """Round and scenario of a submission, out of the notes: MLPerf v5.1 closed Server."""
     found = re.search(r"MLPerf (v\d+\.\d+) \w+ (\w+)", run.columns.get("notes", ""))
     return (found[1], found[2]) if found else None
