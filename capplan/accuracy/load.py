@@ -11,7 +11,6 @@ from typing import Literal
 from capplan.accuracy.arrivals import Arrivals, arrivals_of, num_runs_of
 from capplan.accuracy.benchmarks.aiconfigurator import recipe_of
 from capplan.accuracy.benchmarks.mlperf import LatencyLimits, limits_of
-from capplan.accuracy.benchmarks.mlperf_settings import is_mlperf
 from capplan.accuracy.drawn_lengths import STEADY_TOOLS, counted, draws_of, mean_share
 from capplan.accuracy.lengths import Draw, with_mean
 from capplan.accuracy.measured import MeasuredRun
@@ -241,7 +240,7 @@ class _Load:
     def by_http(self) -> bool:
         """Not offline, nor from MLPerf's load generator, which calls the engine."""
         offline = self.run.workload in ("static", "offline", "offline-batch")
-        return not offline and not is_mlperf(self.run)
+        return not offline and "mlperf" not in self.run.dataset.lower() and not limits_of(self.run)
 
     def limits(self) -> LatencyLimits | None:
         found = limits_of(self.run)
